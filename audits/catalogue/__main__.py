@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from audits.result_table import render
 from dpaudit.base.errors import DpAuditError
 
 from . import ENTRIES, FLOATS
-from .measuring import Row, run_catalogue
-from .measuring_floats import FloatRow, run_floats
-from .page import markdown, number
-from .summary import Summary
+from .measuring import FloatRow, Row, Summary, run_catalogue, run_floats
+
+
+def number(value: float) -> str:
+    """Four digits, or ∞."""
+    return "∞" if value == math.inf else f"{value:.4g}"
+
+
+UNTOLD = ("json", "workers", "results")
+"""Options that change nothing on the page."""
 
 
 def _line(row: Row) -> str:
@@ -52,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--right-seeds", type=int, help="audits of each right row")
     parser.add_argument("--right-runs", type=int, help="at most so many runs an audit of these")
     parser.add_argument("--workers", type=int, default=1, help="processes at the same time")
+    parser.add_argument("--results", type=Path, help="keep each row here, and go on with what is")
     parser.add_argument("--only", default="", help="rows whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write the table to this file")
     parser.add_argument("--markdown", type=Path, help="also write it to this file, as a page")
@@ -72,6 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
             right_runs=given.right_runs,
             processes=given.workers,
             progress=_progress,
+            results=given.results,
         )
         floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
     except DpAuditError as error:
@@ -91,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _command(given: argparse.Namespace) -> str:
     """What makes the same page."""
-    told = {name: value for name, value in vars(given).items() if name not in ("json", "workers")}
+    told = {name: value for name, value in vars(given).items() if name not in UNTOLD}
     default = _parser().get_default
     words = (
         f"--{name.replace('_', '-')} {value}"
@@ -99,6 +109,28 @@ def _command(given: argparse.Namespace) -> str:
         if value != default(name)
     )
     return " ".join(["python -m audits.catalogue", *words])
+
+
+def markdown(rows: Sequence[Row], floats: Sequence[FloatRow], command: str) -> str:
+    """The page of a table, and of one of samplers, made by a command."""
+    found, alarms, above = (each[0].upper() + each[1:] for each in Summary.of(rows).lines)
+    titles = (("Wrong mechanisms", False), ("Right mechanisms", True))
+    tables = [(title, [row for row in rows if row.entry.right == right]) for title, right in titles]
+    return render(
+        Path(__file__).parent / "page.md.j2",
+        *(_name, number),
+        command=command,
+        found=found,
+        alarms=alarms,
+        above=above,
+        tables=[(title, chosen) for title, chosen in tables if chosen],
+        floats=floats,
+    )
+
+
+def _name(row: Row | FloatRow) -> str:
+    name = row.entry.name + ("" if row.as_expected else " **(unexpected)**")
+    return name.replace("|", "\\|")
 
 
 def _sound(rows: Sequence[Row], floats: Sequence[FloatRow]) -> bool:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import Claim, DiscreteLaplace, Laplace
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
 from dpaudit.mechanisms import LaplaceVector
 
 from .claims import PURE
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
 CURVE = Laplace(1.0).pair(1.0).delta
 HISTOGRAM = [3.0, 5.0, 2.0, 0.0]
@@ -22,49 +20,47 @@ NEIGHBOUR = [4.0, 5.0, 2.0, 0.0]
 RECORDS = [1.0]
 
 
-def noisy(scale: float) -> Callable[[Any, int, np.random.Generator], NDArray[np.float64]]:
+def noisy(scale: float) -> Release:
     """The value plus Laplace noise of this scale."""
 
-    def release(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
         return np.asarray(value) + rng.laplace(scale=scale, size=(size, *np.shape(value)))
 
     return release
 
 
-def mean_of_private_number(
-    records: Any, size: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def mean_of_private_number(records: Any, size: int, rng: np.random.Generator) -> Floats:
     """Sum / n + Lap(1/n): the noise shrinks with a number of records that is private."""
     return float(np.mean(records)) + rng.laplace(scale=1 / len(records), size=size)
 
 
-def noisy_count_mean(records: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def noisy_count_mean(records: Any, size: int, rng: np.random.Generator) -> Floats:
     """Noisy sum over noisy count, half of ε = 1 each."""
     total = sum(records) + rng.laplace(scale=2.0, size=size)
     count = len(records) + rng.laplace(scale=2.0, size=size)
     return total / np.maximum(1.0, count)
 
 
-def bounds_sensitivity(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def bounds_sensitivity(value: Any, size: int, rng: np.random.Generator) -> Floats:
     """Sensitivity max(|lower|, |lower|) of the bounds (0, 100), which is 0."""
     lower, _upper = 0.0, 100.0
     sensitivity = max(abs(lower), abs(lower))
     return np.clip(value, 0.0, 100.0) + rng.laplace(scale=sensitivity, size=size)
 
 
-def forgotten_clip(records: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def forgotten_clip(records: Any, size: int, rng: np.random.Generator) -> Floats:
     """The clipped copy is computed and the original summed."""
     clipped = np.clip(records, 0.0, 1.0)
     assert clipped.max() <= 1.0
     return sum(records) + rng.laplace(scale=1.0, size=size)
 
 
-def truncated_geometric(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def truncated_geometric(value: Any, size: int, rng: np.random.Generator) -> Floats:
     """Two-sided geometric noise, cut to the range of the count, 0 to 10."""
     return np.clip(DiscreteLaplace(1.0).release_many(value, size, rng), 0, 10).astype(float)
 
 
-def prefix_sums(bits: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def prefix_sums(bits: Any, size: int, rng: np.random.Generator) -> Floats:
     """All prefix sums of a stream, each with the noise of them all: Lap(T/ε)."""
     return np.cumsum(bits) + rng.laplace(scale=len(bits), size=(size, len(bits)))
 
@@ -74,7 +70,7 @@ TOTALS, MORE_TOTALS = [0.0, 0.0], [1.0, 5.0]
 COLUMNS = LaplaceVector((2.0, 10.0), (1.0, 5.0))
 
 
-def _tail_ratio(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tail_ratio(outputs: Floats) -> Floats:
     """Log ratio of Lap(0, 1) to Lap(1/2, 1/2), up to a constant."""
     return 2 * np.abs(outputs - 0.5) - np.abs(outputs)
 

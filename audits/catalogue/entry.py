@@ -1,4 +1,4 @@
-"""One row of the catalogue: a mechanism, what is claimed of it, and what is true."""
+"""One row of the catalogue: a mechanism or a sampler, what is claimed of it, and what is true."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.noise.floats import FloatReport, float_findings
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.project import AuditPair
 
-__all__ = ["Entry"]
-
-Curve = Callable[[ArrayLike], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Curve = Callable[[ArrayLike], Floats]
+Release = Callable[[Any, int, np.random.Generator], Any]
+"""From data, how many releases, and randomness, to as many outputs."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Entry(Checked):
     x_prime: Any
     true_epsilon: float
     runs: Natural = 0
-    release: Callable[[Any, int, np.random.Generator], Any] | None = None
+    release: Release | None = None
     curve: Curve | None = None
     score: Score | None = None
     exact: Callable[[], AuditRecord] | None = None
@@ -75,3 +77,32 @@ class Entry(Checked):
     def pair(self) -> AuditPair:
         """The two neighbours that are attacked."""
         return AuditPair(self.x, self.x_prime, self.name)
+
+
+@dataclass(frozen=True)
+class FloatEntry:
+    """One sampler.
+
+    Attributes:
+        name: what it is.
+        leaks: whether a float finding is due.
+        claim: of one release, for the neighbours 0 and 1.
+        draws: budget on each side, within which a leak must be found.
+        release: the sampler.
+    """
+
+    name: str
+    leaks: bool
+    claim: Claim
+    draws: int
+    release: Release
+
+    def audit(self, seed: int, draws: int | None = None) -> FloatReport:
+        """Look for findings, with at most ``draws`` on each side."""
+        return float_findings(
+            self.release,
+            epsilon=self.claim.epsilon,
+            delta=self.claim.delta,
+            draws=self.draws if draws is None else min(draws, self.draws),
+            seed=seed,
+        )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import Claim, DiscreteGaussian
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
@@ -24,9 +22,8 @@ from .claims import (
     gaussian_epsilon,
     sampled_plan,
 )
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
 CURVE = GaussianPair(1 / SIGMA).delta
 CLASSIC = math.sqrt(2 * math.log(1.25 / DELTA)) / 10
 NEVER, STEPS = sampled_plan(1.0, 0.1), sampled_plan(1.0, 0.1, steps=5)
@@ -34,9 +31,7 @@ NEVER_STATED = Claim(1.6845, DELTA)
 DISCRETE = DiscreteGaussian(4.0)
 
 
-def noisy(
-    sigma: float, steps: int | None = None
-) -> Callable[[Any, int, np.random.Generator], Floats]:
+def noisy(sigma: float, steps: int | None = None) -> Release:
     """The value plus normal noise, once or ``steps`` times."""
 
     def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -46,7 +41,7 @@ def noisy(
     return release
 
 
-def sampled(rate: float, steps: int) -> Callable[[Any, int, np.random.Generator], Floats]:
+def sampled(rate: float, steps: int) -> Release:
     """Gradients of one record (norm = data) on Poisson samples, σ = 1."""
 
     def release(data: Any, size: int, rng: np.random.Generator) -> Floats:

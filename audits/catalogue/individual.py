@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import LinearScore
 from dpaudit.mechanisms import GaussianPair
 
 from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from .entry import Entry
-
-__all__ = ["RIGHT", "WRONG"]
-
-Floats = NDArray[np.float64]
-Release = Callable[[Any, int, np.random.Generator], Floats]
+from .entry import Entry, Floats, Release
 
 STEPS = 6
 ABSENT, HALVES, WHOLES, LONG = [0.0] * STEPS, [0.5] * STEPS, [1.0] * STEPS, [0.9] * STEPS

@@ -6,15 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import Laplace, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 
 from .claims import PURE
-from .entry import Entry
+from .entry import Entry, Floats
 
-Floats = NDArray[np.float64]
 BOUND, NOISE = 1.0, 1.0
 """Of the function and of the observation's own noise; a reward lies in ±(BOUND + NOISE)."""
 ANSWERS = 4

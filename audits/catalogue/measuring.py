@@ -1,8 +1,9 @@
-"""Measuring the auditors on a catalogue: what they refute, in how many runs and how often wrongly.
+"""How the auditors do on the catalogue: what they refute, in how many runs, how often wrongly.
 
 An auditor is trusted for three numbers: how many runs it needs to refute what is wrong, how often
 it refutes what is right, and how often its lower bound is above the truth. :func:`run_catalogue`
-measures them.
+measures them, :class:`Summary` says them of a whole table. Samplers, whose bits may leak, are a
+table of their own.
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from scipy.stats import binom
+
+from audits.result_table import Record, ResultTable, failed
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.engine import audit_release
-from dpaudit.auditing.execution import Execution, workers
+from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord
 
-from .entry import Entry
-
-__all__ = ["FOUND", "Row", "audit_entry", "run_catalogue"]
+from .entry import Entry, FloatEntry
 
 CONFIDENCE = 0.95
+"""Of each audit, and of the intervals of what they amount to, both ends together."""
 FOUND = 0.95
 """Share of its audits in which a wrong row must be refuted."""
 ROUNDING = 1e-9
 """By which a true ε is rounded, relative to itself."""
+
+
+# -- one entry -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,12 @@ class Row:
             sum(each.epsilon_lower > limit for each in audits),
         )
 
+    @classmethod
+    def recorded(cls, entry: Entry, record: Record) -> Row:
+        """The line that :meth:`to_dict` has written."""
+        counts = [record[key] for key in ("refuted", "audits", "runs", "seconds")]
+        return cls(entry, *counts, float(record["epsilon_lower"]), record["above_truth"])
+
     @property
     def sampled(self) -> bool:
         """Whether it rests on samples, and not on an exact computation."""
@@ -102,17 +114,16 @@ class Row:
         """
         if not self.entry.right:
             return self.refuted >= FOUND * self.audits
-        return _tail(self.refuted, self.audits, 1 - CONFIDENCE) > 1e-6
+        return float(binom.sf(self.refuted - 1, self.audits, 1 - CONFIDENCE)) > 1e-6
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record for a table."""
-        true = self.entry.true_epsilon
         return {
             "mechanism": self.entry.name,
             "right": self.entry.right,
             "claim": str(self.entry.claim),
-            "true_epsilon": "infinity" if true == math.inf else true,
-            "epsilon_lower": "infinity" if self.epsilon_lower == math.inf else self.epsilon_lower,
+            "true_epsilon": _finite(self.entry.true_epsilon),
+            "epsilon_lower": _finite(self.epsilon_lower),
             "verdict": self.verdict,
             "refuted": self.refuted,
             "audits": self.audits,
@@ -125,20 +136,27 @@ class Row:
         }
 
 
-def _tail(hits: int, trials: int, rate: float) -> float:
-    """P(at least ``hits`` of ``trials``)."""
-    return math.fsum(
-        math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(hits, trials + 1)
-    )
+def _finite(number: float) -> float | str:
+    """A number for JSON, which has no infinity."""
+    return "infinity" if number == math.inf else number
 
 
-def audit_entry(entry: Entry, seed: int, *, runs: int | None = None) -> AuditRecord:
+def audit_entry(
+    entry: Entry,
+    seed: int,
+    *,
+    runs: int | None = None,
+    confidence: float = CONFIDENCE,
+    whole: bool = False,
+) -> AuditRecord:
     """One audit of an entry: sequential for wrong ones, with the whole budget for all others.
 
     Args:
         entry: what to audit.
         seed: of the experiment.
         runs: at most so many runs, where less than the entry's budget is wanted.
+        confidence: of verdict and bound.
+        whole: whether wrong ones have the whole budget too.
     """
     if entry.exact is not None:
         return entry.exact()
@@ -150,14 +168,58 @@ def audit_entry(entry: Entry, seed: int, *, runs: int | None = None) -> AuditRec
         epsilon=entry.claim.epsilon,
         delta=entry.claim.delta,
         runs=entry.runs if runs is None else min(runs, entry.runs),
-        confidence=CONFIDENCE,
+        confidence=confidence,
         seed=seed,
         curve=entry.curve,
         score=entry.score,
         learn=entry.score is None,
-        stop_early=not (entry.right or entry.rare),
+        stop_early=not (entry.right or entry.rare or whole),
         timeout=None,
     )
+
+
+def audited(entry: Entry, seed: int, seeds: int, **how: Any) -> Row:
+    """So many audits of an entry, by seeds from the first on, as :func:`audit_entry` makes them."""
+    audits = []
+    for number in range(seeds):
+        start = time.perf_counter()
+        record = audit_entry(entry, seed + number, **how)
+        took = time.perf_counter() - start
+        audits.append(Audit(record.refuted, record.runs, record.epsilon_lower or 0.0, took))
+    return Row.of(entry, audits)
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The audits of one entry: so many, by seeds from the first on, with at most so many runs."""
+
+    entry: Entry
+    seed: int
+    seeds: int
+    runs: int | None
+
+    @property
+    def asked(self) -> Record:
+        stated = {"claim": str(self.entry.claim), "budget": self.entry.runs}
+        return stated | {"seed": self.seed, "seeds": self.seeds, "most": self.runs}
+
+    def measured(self) -> Record:
+        with _without_children():
+            row = audited(self.entry, self.seed, self.seeds, runs=self.runs)
+        return row.to_dict()
+
+
+@contextlib.contextmanager
+def _without_children() -> Iterator[None]:
+    """Draw in this process, which needs no protection from this code: the same runs, sooner."""
+    kept, experiment.CHILDREN = experiment.CHILDREN, 0
+    try:
+        yield
+    finally:
+        experiment.CHILDREN = kept
 
 
 def run_catalogue(
@@ -169,7 +231,8 @@ def run_catalogue(
     right_seeds: int | None = None,
     right_runs: int | None = None,
     processes: int = 1,
-    progress: Callable[[Row], None] | None = None,
+    progress: Callable[[Row], object] = lambda row: None,
+    results: Path | None = None,
 ) -> tuple[Row, ...]:
     """Audit every entry with several seeds.
 
@@ -182,39 +245,176 @@ def run_catalogue(
         right_runs: at most so many runs an audit of a right one.
         processes: that audit at the same time; the table is the same but for the seconds.
         progress: is given every row as soon as it is there.
+        results: file of what was found, with which an interrupted table goes on.
     """
     wrong = validate.integer_at_least(1, seeds=seeds)
     right = wrong if right_seeds is None else validate.integer_at_least(1, right_seeds=right_seeds)
-    catalogue, rows = tuple(entries), list[Row]()
-    counts = [1 if each.exact else right if each.right else wrong for each in catalogue]
-    tasks = [
-        (place, seed + number, (right_runs or runs) if catalogue[place].right else runs)
-        for place, count in enumerate(counts)
-        for number in range(count)
-    ]
-    with workers(Execution(workers=processes)) as mapped:
-        audits = iter(mapped(partial(_audited, catalogue), tasks))
-        for entry, count in zip(catalogue, counts, strict=True):
-            rows.append(Row.of(entry, tuple(islice(audits, count))))
-            if progress is not None:
-                progress(rows[-1])
+    cells = {
+        entry.name: _Cell(
+            entry,
+            seed,
+            1 if entry.exact else right if entry.right else wrong,
+            (right_runs or runs) if entry.right else runs,
+        )
+        for entry in entries
+    }
+    table = ResultTable(results, cells, lambda cell: cell.asked)
+    rows: dict[str, Row] = {}
+
+    def told(name: str, record: Record) -> None:
+        if failed(record):
+            raise InputError(record["error"])
+        rows[name] = Row.recorded(cells[name].entry, record)
+        progress(rows[name])
+
+    missing = table.missing()
+    for name in (name for name in cells if name not in missing):
+        told(name, table.load()[name])
+    table.measure(lambda cell, _: cell.measured(), missing, workers=processes, told=told)
+    return tuple(rows[name] for name in cells)
+
+
+# -- a table in numbers ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often something happened.
+
+    Attributes:
+        hits: how often.
+        trials: of how many.
+    """
+
+    hits: int
+    trials: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper and Pearson's (1934) for the probability; (0, 1) of no trials."""
+        return clopper_pearson(self.hits, self.trials, 1 - CONFIDENCE)
+
+    def __str__(self) -> str:
+        """Counts, share and interval."""
+        if not self.trials:
+            return "0 of 0"
+        low, high = self.interval
+        share = 100 * self.hits / self.trials
+        return (
+            f"{self.hits} of {self.trials} ({share:.2f} %; {100 * low:.2f} to {100 * high:.2f} % "
+            f"at {CONFIDENCE:.0%} confidence)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        return {"hits": self.hits, "trials": self.trials, "interval": list(self.interval)}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a whole table says of the auditors, of all sampled rows.
+
+    Attributes:
+        found: refuted audits of wrong rows.
+        missed: wrong rows that were refuted in too few of their audits.
+        false_alarms: refuted audits of right rows.
+        above: audits whose lower bound is above the true ε, of rows where that is finite.
+        above_own: the same, of rows whose true ε is that of the very pair, and no limit of it.
+    """
+
+    found: Rate
+    missed: tuple[str, ...]
+    false_alarms: Rate
+    above: Rate
+    above_own: Rate
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Summary:
+        """The summary of a table."""
+        sampled = [row for row in rows if row.sampled]
+        wrong = [row for row in sampled if not row.entry.right]
+        finite = [row for row in sampled if math.isfinite(row.entry.true_epsilon)]
+        return cls(
+            _rate((row.refuted, row) for row in wrong),
+            tuple(row.entry.name for row in wrong if not row.as_expected),
+            _rate((row.refuted, row) for row in sampled if row.entry.right),
+            _rate((row.above, row) for row in finite),
+            _rate((row.above, row) for row in finite if not row.entry.limit),
+        )
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """Three sentences."""
+        missed = ", ".join(self.missed) or "none"
+        return (
+            f"found: {self.found} of audits of wrong mechanisms; "
+            f"rows found in less than {FOUND:.0%}: {missed}",
+            f"false alarms: {self.false_alarms} of audits of right mechanisms",
+            f"lower bound above the true ε: {self.above}; of rows whose true ε is that of the "
+            f"very pair: {self.above_own}",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        return {
+            "found": self.found.to_dict(),
+            "rows_missed": list(self.missed),
+            "false_alarms": self.false_alarms.to_dict(),
+            "above_truth": self.above.to_dict(),
+            "above_truth_of_the_pair": self.above_own.to_dict(),
+        }
+
+
+def _rate(counted: Iterable[tuple[int, Row]]) -> Rate:
+    pairs = list(counted)
+    return Rate(sum(hits for hits, _ in pairs), sum(row.audits for _, row in pairs))
+
+
+# -- samplers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FloatRow:
+    """One line of the table of samplers.
+
+    Attributes:
+        entry: what was looked at.
+        rules: of the findings.
+        draws: on each side.
+        seconds: that it took.
+    """
+
+    entry: FloatEntry
+    rules: tuple[str, ...]
+    draws: int
+    seconds: float
+
+    @property
+    def as_expected(self) -> bool:
+        """A finding where, and only where, there is a leak."""
+        return bool(self.rules) == self.entry.leaks
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record for a table."""
+        return {
+            "sampler": self.entry.name,
+            "leaks": self.entry.leaks,
+            "findings": list(self.rules),
+            "draws": self.draws,
+            "budget": self.entry.draws,
+            "seconds": self.seconds,
+            "as_expected": self.as_expected,
+        }
+
+
+def run_floats(
+    entries: Iterable[FloatEntry], *, seed: int = 0, draws: int | None = None
+) -> tuple[FloatRow, ...]:
+    """Look for findings in every sampler once, with at most so many draws on each side."""
+    rows = []
+    for entry in entries:
+        start = time.perf_counter()
+        report = entry.audit(seed, draws)
+        rules = tuple(finding.rule for finding in report.findings)
+        rows.append(FloatRow(entry, rules, report.draws, time.perf_counter() - start))
     return tuple(rows)
-
-
-def _audited(catalogue: Sequence[Entry], task: tuple[int, int, int | None]) -> Audit:
-    place, seed, runs = task
-    start = time.perf_counter()
-    with _without_children():
-        record = audit_entry(catalogue[place], seed, runs=runs)
-    lower = record.epsilon_lower or 0.0
-    return Audit(record.refuted, record.runs, lower, time.perf_counter() - start)
-
-
-@contextlib.contextmanager
-def _without_children() -> Iterator[None]:
-    """Draw in this process, which needs no protection from this code: the same runs, sooner."""
-    kept, experiment.CHILDREN = experiment.CHILDREN, 0
-    try:
-        yield
-    finally:
-        experiment.CHILDREN = kept

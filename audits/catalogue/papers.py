@@ -6,16 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import ZeroOut
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair
 
 from .claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
-from .entry import Entry
+from .entry import Entry, Floats
 
-Floats = NDArray[np.float64]
 _PUBLIC = np.random.default_rng(20)
 
 # Outsourced: the rows of X are projected at random; one row moves by at most 1.

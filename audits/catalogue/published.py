@@ -12,17 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import Claim
 from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
 
 from .additive import CURVE
 from .claims import DELTA, PURE
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
-Release = Callable[[Any, int, np.random.Generator], Floats]
 E = math.e
 ANSWERS = 10
 

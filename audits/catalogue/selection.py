@@ -9,7 +9,6 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpaudit import AuditPair, Claim
@@ -19,9 +18,8 @@ from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
 
 from .claims import PURE
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
 Sampler = Callable[..., Floats]
 ZEROS, ONES = [0.0] * 10, [1.0] * 10
 UNEVEN, EVEN = [1.0] + [-1.0] * 49, [0.0] * 50
@@ -29,7 +27,7 @@ FLAT, STEEP = [0.0, 0.0, 0.0], [1.0, -1.0, -1.0]
 INDEX = AtomScore(((0.0,), (1.0,), (2.0,)), (0.0, 1.0, 1.0))
 
 
-def noisy_max(noise: str, *, value: bool) -> Callable[[Any, int, np.random.Generator], Floats]:
+def noisy_max(noise: str, *, value: bool) -> Release:
     """The largest of queries with noise of scale 2/ε, or its index."""
 
     def release(queries: Any, size: int, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from dpaudit import Claim, RandomizedResponse
@@ -15,9 +15,8 @@ from dpaudit.auditing.distinguishing.scores import FixedScore
 from dpaudit.mechanisms import Shuffled
 
 from .claims import epsilon_of
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
 USERS, LOCAL, TOO_MUCH, MARGIN = 30, 1.0, 3.0, 1e-3
 RESPONSE = RandomizedResponse.calibrated(epsilon=LOCAL)
 LOUD = RandomizedResponse.calibrated(epsilon=TOO_MUCH)
@@ -79,7 +78,7 @@ def told(lie: float, own_lie: float) -> float:
 def _entry(
     name: str,
     true_epsilon: float,
-    release: Callable[[Any, int, np.random.Generator], Floats],
+    release: Release,
     score: Callable[[Floats], Floats],
     runs: int = 10_000,
 ) -> Entry:

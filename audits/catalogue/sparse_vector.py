@@ -6,19 +6,15 @@ The wrong variants are those that Lyu, Su and Li 2017 (Figure 1) collect. Thresh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import FixedScore
 
 from .claims import PURE
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
-Release = Callable[[Any, int, np.random.Generator], Floats]
 BELOW, HALTED = 0.0, -1.0
 
 

@@ -20,8 +20,6 @@ from dpaudit.mechanisms import (
 from .claims import PURE
 from .entry import Entry
 
-__all__ = ["RIGHT", "WRONG"]
-
 
 def _row(
     name: str,

@@ -11,15 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.mechanisms import GaussianPair
 
 from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
-Release = Callable[[Any, int, np.random.Generator], Floats]
 CURVE = GaussianPair(1 / SIGMA).delta
 OTHERS = [[0.3, -0.2], [-0.1, 0.4], [0.2, 0.1]]
 WITH, WITHOUT = [*OTHERS, [30.0, 40.0]], OTHERS

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import Mechanism
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore, WhiteBox
@@ -22,9 +20,8 @@ from dpaudit.mechanisms import (
 )
 
 from .claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
-from .entry import Entry
+from .entry import Entry, Floats, Release
 
-Floats = NDArray[np.float64]
 LEAVES, LEVELS = 8, 4
 STREAM, OTHER = [0.0] * LEAVES, [1.0] + [0.0] * (LEAVES - 1)
 
@@ -43,9 +40,7 @@ CANARY = LinearScore(tuple(node_sums(OTHER).tolist()))
 """The sum of the nodes that hold the changed leaf: the best weights for equal noise in all."""
 
 
-def noisy_tree(
-    noise: str, scale: float, *, shared: bool = False
-) -> Callable[[Any, int, np.random.Generator], Floats]:
+def noisy_tree(noise: str, scale: float, *, shared: bool = False) -> Release:
     """All nodes, each with noise of this scale, or all with the same noise."""
 
     def release(leaves: Any, size: int, rng: np.random.Generator) -> Floats:

@@ -28,8 +28,6 @@ from private_bo.federated import (
 )
 from private_bo.threads import single_threaded
 
-__all__ = ["EndToEnd"]
-
 Floats = NDArray[np.float64]
 
 

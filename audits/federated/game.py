@@ -42,18 +42,6 @@ from dpaudit.auditing.evidence.types import Event
 from dpaudit.base import validate
 from private_bo.federated import DPFTSDE, Reliance, SamplingScheme
 
-__all__ = [
-    "Bounds",
-    "CanaryLikelihoodRatio",
-    "audit",
-    "canary_pair",
-    "certified",
-    "landmines",
-    "proved_curve",
-    "proved_epsilon",
-    "white_box",
-]
-
 Floats = NDArray[np.float64]
 _THRESHOLDS = 200
 _CHUNK = 10_000

@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit import Gaussian, Ledger, Plan
 from private_bo.federated import DPFTSDE, Broadcast, Report, Server
-from private_bo.federated.server import Release
-
-__all__ = [
-    "ClippedToWhole",
-    "EveryoneSampled",
-    "ForgottenLargestWeight",
-    "Others",
-    "Served",
-    "SilentWhenEmpty",
-]
+from private_bo.federated.algorithms import Release
 
 Floats = NDArray[np.float64]
 

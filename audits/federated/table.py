@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from audits.catalogue.entry import Entry
 from audits.catalogue.measuring import Row as CatalogueRow
+from audits.catalogue.measuring import audited
 from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import (
     Bounds,
@@ -30,10 +30,7 @@ from audits.federated.servers import (
     Served,
     SilentWhenEmpty,
 )
-from dpaudit.auditing import audit_release
 from private_bo.federated import DPFTSDE, Sensitivity
-
-__all__ = ["ALPHA", "SETTINGS", "Row", "entries", "judged", "rows", "small"]
 
 ALPHA = 1e-6
 """Error rate of every verdict on a server."""
@@ -121,33 +118,8 @@ def entries() -> tuple[Entry, ...]:
 
 
 def judged(entry: Entry, *, seed: int = 0, seeds: int = 1) -> CatalogueRow:
-    """Audits of one server, each with an error rate of ``ALPHA``, and its whole budget of runs.
-
-    Args:
-        entry: which.
-        seed: of the first audit.
-        seeds: number of audits.
-    """
-    assert entry.release is not None
-    records, start = [], time.perf_counter()
-    for number in range(seeds):
-        record = audit_release(
-            entry.release,
-            entry.pair,
-            epsilon=entry.claim.epsilon,
-            delta=entry.claim.delta,
-            runs=entry.runs,
-            confidence=1 - ALPHA,
-            seed=seed + number,
-            curve=entry.curve,
-            score=entry.score,
-            learn=False,
-        )
-        records.append(record)
-    seconds = (time.perf_counter() - start) / seeds
-    refuted = sum(record.refuted for record in records)
-    lower = statistics.median(record.epsilon_lower or 0.0 for record in records)
-    return CatalogueRow(entry, refuted, seeds, entry.runs, seconds, lower)
+    """Audits of one server, each with an error rate of ``ALPHA``, and its whole budget of runs."""
+    return audited(entry, seed, seeds, confidence=1 - ALPHA, whole=True)
 
 
 def _entry(name: str, subject: DPFTSDE, runs: int) -> Entry:

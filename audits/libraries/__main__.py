@@ -7,15 +7,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.libraries import accountants, notes, targets
-from audits.libraries.measuring import kept, load, measure, missing, say
-from audits.libraries.page import judged, render
-from audits.libraries.rows import all_rows
+from audits.libraries import accountants
+from audits.libraries.page import judged, page, write_notes
+from audits.libraries.row import environment
+from audits.libraries.rows import ROWS
+from audits.result_table import Record, ResultTable, say
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
 
 RESULTS = Path("reports/libraries/libraries.json")
 ACCOUNTANTS = "accountants"
+CELLS = {
+    **{row.name: row for row in ROWS},
+    accountants.TRUTH: accountants.Truths(),
+    **{each.key: each for each in (*accountants.SUBJECTS, *accountants.TARGETS)},
+}
+
+
+def table_of(results: Path) -> ResultTable:
+    """The rows and accountants, with what was found of them."""
+    cells = dict(sorted(CELLS.items()))
+    return ResultTable(results, cells, lambda cell: cell.asked)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,13 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--render", action="store_true", help="write the page alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
+    table = table_of(given.results)
     try:
         if not given.render:
-            _measure(given)
-        table = load(given.results)
-        files.write(given.results.with_suffix(".md"), render(all_rows(), table))
-        found = judged(all_rows(), table)
-        for file in notes.write(found):
+            measure(table, _chosen(table, given), given.workers)
+        found = judged(table.found())
+        files.write(given.results.with_suffix(".md"), page(found, table.load()))
+        for file in write_notes(found):
             say(f"wrote {file}, which is for the authors of the library")
     except DpAuditError as error:
         sys.stderr.write(f"{error}\n")
@@ -49,24 +61,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if any(each.error for each in found) else 0
 
 
-def _measure(given: argparse.Namespace) -> None:
+def _chosen(table: ResultTable, given: argparse.Namespace) -> list[str]:
+    """The names of rows, and of accountants where none of the rows is asked for alone."""
     rows = [
-        row for row in all_rows() if given.library in ("", row.library) and given.only in row.name
+        row.name for row in ROWS if given.library in ("", row.library) and given.only in row.name
     ]
-    with_accountants = given.library in ("", ACCOUNTANTS) and not given.only
-    if not rows and not with_accountants:
+    others = [name for name in CELLS if name.startswith(accountants.PREFIX)]
+    chosen = rows + (others if given.library in ("", ACCOUNTANTS) and not given.only else [])
+    if not chosen:
         raise InputError(f"no row has --library {given.library!r} and --only {given.only!r}.")
-    if given.missing:
-        rows = missing(rows, given.results)
-    measure(rows, given.results, workers=given.workers, told=say)
-    if not with_accountants:
-        return
-    truths = {each.name: list(accountants.truth(each)) for each in accountants.SETTINGS}
-    kept(given.results, f"{accountants.PREFIX}truth", truths)
-    for subject in accountants.SUBJECTS:
-        kept(given.results, subject.key, accountants.measured(subject, say))
-    for target in targets.TARGETS:
-        kept(given.results, target.key, targets.answered(target, say))
+    missing = set(table.missing())
+    return [name for name in chosen if name in missing or not given.missing]
+
+
+def measure(table: ResultTable, names: Sequence[str], workers: int) -> None:
+    """Run rows and ask accountants, and say what comes out as soon as it does."""
+    cells = [table.cells[name] for name in names]
+    for name in dict.fromkeys(getattr(cell, "environment", "") for cell in cells):
+        try:
+            environment(name).python()  # one after the other, before several are run at once
+        except InputError as error:
+            say(f"{name}: {error}")
+    table.measure(lambda cell, _: cell.measured(), names, workers=workers, told=_told)
+
+
+def _told(name: str, found: Record) -> None:
+    kinds = [(kind, found[kind]) for kind in ("observe", "audit") if kind in found]
+    said = ", ".join(f"{kind} {each.get('verdict', '–')}" for kind, each in kinds) or "done"
+    took = f"{found['seconds']:6.1f} s  " if "seconds" in found else ""
+    say(f"{took}{name}: " + (f"not run: {found['error']}" if "error" in found else said))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,23 @@
-"""Accountants of others as subjects: their ε of DP-SGD beside an interval that holds the true one.
+"""Accountants and calibrators of others: their ε of DP-SGD, and their noise for a target.
 
 The truth is that of the composition of Poisson-sampled Gaussian mechanisms with add-remove
-neighbours: from above what dpaudit proves, from below the same with losses rounded down.
+neighbours: an interval, from above what dpaudit proves, from below the same with losses rounded
+down.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import ClassVar
 
-from audits.libraries.environments import python
-from audits.libraries.measuring import Found, answer
+from audits.libraries.row import WORKER, environment
+from audits.result_table import Record
 from dpaudit.accounting import compose
-from dpaudit.base.errors import InputError
+from dpaudit.base import files
 from dpaudit.plan import Plan
 
 PREFIX = "accountant: "
+TRUTH = f"{PREFIX}truth"
 CLOSE = 1e-3
 """By how much, relatively, a number may be beside the interval and count as inside."""
 
@@ -57,6 +57,28 @@ SETTINGS = (
 )
 
 
+def truth(setting: Setting) -> tuple[float, float]:
+    """An interval that holds the true ε."""
+    given = {"noise_multiplier": setting.noise, "sample_rate": setting.rate}
+    plan = Plan.dp_sgd(**given, steps=setting.steps)
+    found = [compose(plan, name).epsilon(setting.delta) for name in ("best", "pld")]
+    return max(each.lower for each in found), min(each.upper for each in found)
+
+
+SETTINGS_ASKED = {"settings": files.digest([asdict(each) for each in SETTINGS])}
+"""What the records of all that is asked in these settings repeat."""
+
+
+class Truths:
+    """The intervals of all settings, as a cell."""
+
+    asked = SETTINGS_ASKED
+
+    def measured(self) -> Record:
+        """By the names of the settings."""
+        return {each.name: list(truth(each)) for each in SETTINGS}
+
+
 @dataclass(frozen=True)
 class Subject:
     """An accountant of somebody.
@@ -64,7 +86,7 @@ class Subject:
     Attributes:
         name: as the page calls it.
         library: as it is installed.
-        call: its function in ``accountant_worker``.
+        call: its function in ``worker``.
         environment: of ``environments.toml``; this one where empty.
         states: what it says that its number is.
     """
@@ -75,10 +97,18 @@ class Subject:
     environment: str = ""
     states: str = "upper bound"
 
+    asked: ClassVar[Record] = SETTINGS_ASKED
+
     @property
     def key(self) -> str:
         """Its name in the results."""
         return f"{PREFIX}{self.name}"
+
+    def measured(self) -> Record:
+        """What it says in each setting."""
+        task = {"kind": "epsilon", "call": self.call, "library": self.library}
+        task |= {"settings": [asdict(each) for each in SETTINGS]}
+        return environment(self.environment).ask(WORKER, task, longest=900)
 
 
 SUBJECTS = (
@@ -92,41 +122,51 @@ SUBJECTS = (
 )
 
 
-def truth(setting: Setting) -> tuple[float, float]:
-    """An interval that holds the true ε."""
-    given = {"noise_multiplier": setting.noise, "sample_rate": setting.rate}
-    plan = Plan.dp_sgd(**given, steps=setting.steps)
-    found = [compose(plan, name).epsilon(setting.delta) for name in ("best", "pld")]
-    return max(each.lower for each in found), min(each.upper for each in found)
+@dataclass(frozen=True)
+class Target:
+    """What a calibrator is asked for.
+
+    Attributes:
+        name: whose calibrator, and which.
+        call: its function in ``worker``.
+        epsilon: of the target.
+        delta: of the target.
+        rate: of sampling.
+        steps: of the training.
+    """
+
+    name: str
+    call: str
+    epsilon: float
+    delta: float = 1e-5
+    rate: float = 1.0
+    steps: int = 1
+
+    @property
+    def key(self) -> str:
+        """Its name in the results."""
+        return f"{PREFIX}{self.name}, ε = {self.epsilon:g}"
+
+    @property
+    def asked(self) -> Record:
+        """What a record of it repeats."""
+        return {"delta": self.delta, "rate": self.rate, "steps": self.steps}
+
+    def measured(self) -> Record:
+        """The noise, and the interval of what it costs."""
+        found = environment("").ask(WORKER, asdict(self) | {"kind": "sigma"})
+        noise = Setting("", self.rate, found["sigma"], self.steps, self.delta)
+        return found | {"truth": list(truth(noise))}
 
 
-def measured(subject: Subject, told: Callable[[str], Any]) -> Found:
-    """What an accountant says in each setting; what stopped it under ``error``."""
-    task = {
-        "call": subject.call,
-        "library": subject.library,
-        "settings": [asdict(each) for each in SETTINGS],
-    }
-    try:
-        home = str(python(subject.environment))
-        found = answer([home, "-m", "audits.libraries.accountant_worker"], json.dumps(task), 900)
-    except InputError as error:
-        found = {"error": str(error)}
-    told(f"{subject.name}: {found.get('error', 'done')}")
-    return found
-
-
-def verdict(epsilon: float | None, interval: tuple[float, float]) -> str:
-    """Of one cell, in words."""
-    low, high = interval
-    if epsilon is None:
-        return "no answer"
-    if epsilon < low * (1 - CLOSE):
-        return f"below by {_percent(1 - epsilon / low)}"
-    if epsilon <= high * (1 + CLOSE):
-        return "inside"
-    return f"above by {_percent(epsilon / high - 1)}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+_TRAINING = {"rate": 0.01, "steps": 1_000}
+TARGETS = (
+    Target("opacus, GDP", "opacus_gdp", 8.0, rate=0.05, steps=2_000),
+    Target("opacus, GDP", "opacus_gdp", 2.0, **_TRAINING),
+    Target("opacus, RDP", "opacus_rdp", 8.0, **_TRAINING),
+    Target("opacus, PRV", "opacus_prv", 8.0, **_TRAINING),
+    Target("Flower, LocalDpMod", "flower", 1.0),
+    Target("Flower, LocalDpMod", "flower", 8.0),
+    Target("Flower, LocalDpMod", "flower", 10.0),
+    Target("Flower, LocalDpMod", "flower", 20.0),
+)

@@ -1,26 +1,30 @@
-"""The page: what was found, in tables; its sentences stand in ``page.md.j2``."""
+"""The page of what was found, and private notes, one for each violation that nobody has published.
+
+Their sentences stand in ``page.md.j2`` and ``note.md.j2``. Notes stand in ``out/libraries/notes``
+and are no part of the repository: who maintains a library hears of it before anybody else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, StrictUndefined
 
 from audits.libraries.accountants import (
     CLOSE,
-    PREFIX,
     SETTINGS,
     SUBJECTS,
+    TARGETS,
+    TRUTH,
     Setting,
     Subject,
-    verdict,
+    Target,
 )
-from audits.libraries.row import Row
-from audits.libraries.targets import TARGETS
+from audits.libraries.rows import ROWS
 from audits.libraries.verdicts import Fault, Judged, Standing
-from dpaudit.base.errors import InputError
+from audits.result_table import Record, render
+from dpaudit.base import files
 
 UNTRIED = (
     "SmartNoise's covariance and odometer (opendp/smartnoise-sdk issues 622 and 621, mended in "
@@ -31,17 +35,9 @@ UNTRIED = (
 )
 
 
-def judged(rows: Iterable[Row], table: dict[str, Any]) -> list[Judged]:
-    """The rows that were run, with what was found; InputError if a result is not of its row."""
-    found = []
-    for row in rows:
-        own = table.get(row.name)
-        if own is None:
-            continue
-        if own.get("commands") != row.commands():
-            raise InputError(f"results of {row.name!r} are of other commands; measure it anew.")
-        found.append(Judged(row, {"version": "", **own}))
-    return found
+def judged(found: Mapping[str, Record]) -> list[Judged]:
+    """The rows that were run, with what was found."""
+    return [Judged(row, {"version": ""} | found[row.name]) for row in ROWS if row.name in found]
 
 
 def _count(rows: Sequence[Judged], standing: str) -> int:
@@ -61,27 +57,50 @@ def _interval(truth: Sequence[float]) -> str:
     return f"{low:.4g} – {high:.4g}" if low < high * (1 - 1e-4) else f"{high:.4g}"
 
 
+def verdict(epsilon: float | None, interval: tuple[float, float]) -> str:
+    """Of what an accountant says, in words."""
+    low, high = interval
+    if epsilon is None:
+        return "no answer"
+    if epsilon < low * (1 - CLOSE):
+        return f"below by {_percent(1 - epsilon / low)}"
+    if epsilon <= high * (1 + CLOSE):
+        return "inside"
+    return f"above by {_percent(epsilon / high - 1)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+@dataclass(frozen=True)
 class _Accountants:
     """Their cells, from the table."""
 
-    def __init__(self, table: dict[str, Any]) -> None:
-        self.table = table
+    table: Mapping[str, Record]
 
     @property
-    def truths(self) -> dict[str, Any]:
+    def truths(self) -> Record:
         """The intervals by the names of settings; of those that were computed."""
-        return dict(self.table.get(f"{PREFIX}truth", {}))
+        return self.table.get(TRUTH, {})
 
-    def said(self, subject: Subject, setting: Setting) -> dict[str, Any]:
+    @property
+    def settings(self) -> list[Setting]:
+        """Those whose truth was computed."""
+        return [each for each in SETTINGS if each.name in self.truths]
+
+    def version(self, subject: Subject) -> str:
+        """Of its library."""
+        return str(self.table.get(subject.key, {}).get("version", "not run"))
+
+    def said(self, subject: Subject, setting: Setting) -> Record:
         """What one said in one setting."""
         own = self.table.get(subject.key, {"error": "not run"})
-        cell: dict[str, Any] = own.get("cells", {}).get(setting.name, own)
-        return cell
+        return own.get("cells", {}).get(setting.name, own)
 
     def verdict(self, subject: Subject, setting: Setting) -> str:
         """In words."""
-        cell = self.said(subject, setting)
-        return verdict(cell.get("epsilon"), self.truths[setting.name])
+        return verdict(self.said(subject, setting).get("epsilon"), self.truths[setting.name])
 
     def cell(self, subject: Subject, setting: Setting) -> str:
         """Number and verdict; a number below the truth stands out."""
@@ -97,34 +116,29 @@ class _Accountants:
         parts = {word: words.count(word) for word in ("inside", "above", "below", "no answer")}
         return ", ".join(f"{times} {word}" for word, times in parts.items() if times)
 
-    @property
-    def settings(self) -> list[Setting]:
-        """Those whose truth was computed."""
-        return [each for each in SETTINGS if each.name in self.truths]
+    def target(self, target: Target) -> dict[str, str]:
+        """What a calibrator was asked for, answers, and what that costs."""
+        found, asked = self.table[target.key], target.epsilon
+        words = f"ε = {asked:g}, δ = {target.delta:g}; q = {target.rate:.4g}, {target.steps} steps"
+        shown = {"name": target.name, "asked": words}
+        if "error" in found:
+            return shown | {"sigma": "–", "costs": found["error"]}
+        low, high = found["truth"]
+        costs = f"{low:.4g} – {high:.4g}{', **more than asked**' if low > asked else ''}"
+        return shown | {"sigma": f"{found['sigma']:.5g}", "costs": costs}
 
-    def version(self, subject: Subject) -> str:
-        """Of its library."""
-        return str(self.table.get(subject.key, {}).get("version", "not run"))
 
-
-def render(rows: Iterable[Row], table: dict[str, Any]) -> str:
-    """The page of one file of results, as Markdown.
-
-    Raises:
-        InputError: if a result is not of its row.
-    """
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters = {"count": _count, "faults": _faults, "several": _several, "interval": _interval}
-    environment.filters |= filters
-    found = judged(rows, table)
+def page(found: Sequence[Judged], table: Mapping[str, Record]) -> str:
+    """The page, as Markdown, of rows and of all that one file of results holds."""
     libraries: dict[str, list[Judged]] = {}
     for each in found:
         libraries.setdefault(each.row.library, []).append(each)
     published = [each for each in found if each.row.published is not None]
     again = [each for each in published if each.accused or each.over.startswith("over")]
     accountants = _Accountants(table)
-    template = (Path(__file__).parent / "page.md.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
+    return render(
+        Path(__file__).parent / "page.md.j2",
+        *(_count, _faults, _several, _interval),
         rows=found,
         libraries=libraries,
         right=[each for each in found if each.row.right],
@@ -136,12 +150,48 @@ def render(rows: Iterable[Row], table: dict[str, Any]) -> str:
         slowest=max((each.found["seconds"] for each in again), default=0),
         unpublished=[each for each in found if each.unpublished],
         untried=UNTRIED,
-        settings=accountants.settings,
+        accountants=accountants,
         subjects=SUBJECTS,
-        truths=accountants.truths,
-        cells=accountants.cell,
-        summary=accountants.summary,
-        versions={each.name: accountants.version(each) for each in SUBJECTS},
         close=CLOSE,
-        targets=[each.shown(table) for each in TARGETS if each.key in table],
+        targets=[accountants.target(each) for each in TARGETS if each.key in table],
     )
+
+
+# -- notes -----------------------------------------------------------------------------------------
+
+NOTES = Path("out/libraries/notes")
+MENDS = {
+    "linear regression": "Clip X and y to their bounds also where no intercept is fitted.",
+    "naive Bayes": "Ask for the classes, as the decision tree does, and do not make the noisy "
+    "counts add up to the true number of rows.",
+    "forest": "Assign each row to a tree by a draw of its own, which no other row can change.",
+    "tree": "Say that neighbours add or remove a row, or halve ε where they replace one.",
+    "k-means": "Do not keep inertia_ and labels_, or give them noise and a share of the budget.",
+}
+_OPEN = "; which neighbours it means, its documentation does not say"
+_GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
+
+
+def write_notes(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
+    """Write the notes of what is unpublished, and say which.
+
+    Args:
+        found: rows with what was found.
+        place: folder of the notes; ``NOTES`` where not given.
+    """
+    written = []
+    for each in found:
+        if each.unpublished:
+            name = re.sub(r"\W+", "-", each.row.name).strip("-").lower()
+            (place or NOTES).mkdir(parents=True, exist_ok=True)
+            written.append(files.write((place or NOTES) / f"{name}.md", note(each)))
+    return written
+
+
+def note(judged: Judged) -> str:
+    """One note, as Markdown."""
+    row = judged.row
+    stated = _OPEN if row.stated == "open" else f" ({row.stated})"
+    mend = MENDS.get(row.kind, _GENERAL)
+    template = Path(__file__).parent / "note.md.j2"
+    return render(template, row=row, each=judged, stated=stated, mend=mend)

@@ -7,12 +7,18 @@ A pipeline is a short function ``f(rows)`` or ``f(rows, rng)`` in a file of its 
 from __future__ import annotations
 
 import json
+import math
+import os
 import shlex
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from audits.result_table import Environment, Record, answer
+from dpaudit.base import files
 from dpaudit.base.errors import InputError
 
 HERE = Path(__file__).parent.relative_to(Path(__file__).parents[2])
@@ -22,6 +28,25 @@ STATED = ("docstring", "charged", "map", "open", "home-made")
 where its documentation does not say which neighbours it means; *home-made* where the author of the
 pipeline says it, and no library."""
 RELATIONS = ("replace-one", "add-remove")
+PLACE = Path("out/libraries")
+WORKER = "audits.libraries.worker"
+_ENVIRONMENTS: dict[str, dict[str, list[str]]] = files.read_toml(
+    Path(__file__).parent / "environments.toml", what="environments"
+)
+
+
+def environment(name: str) -> Environment:
+    """An environment of ``environments.toml``, with this project in it; this one where empty."""
+    if not name:
+        return Environment()
+    if name not in _ENVIRONMENTS:
+        raise InputError(f"environment {name!r} is not in environments.toml; add it.")
+    return Environment(PLACE / name, tuple(_ENVIRONMENTS[name]["packages"]), project=True)
+
+
+def program(name: str) -> str:
+    """What a reader types for ``dpaudit`` in an environment."""
+    return str(PLACE / name / "bin/dpaudit") if name else "dpaudit"
 
 
 @dataclass(frozen=True)
@@ -110,9 +135,9 @@ class Row:
 
     def __post_init__(self) -> None:
         file = self.pipeline.partition(":")[0]
-        files = [f"pipelines/{file}"]
-        files += [f"data/{self.data}"] * bool(self.data) + [f"plans/{self.plan}"] * bool(self.plan)
-        missing = [name for name in files if not (Path(__file__).parent / name).is_file()]
+        named = [f"pipelines/{file}"]
+        named += [f"data/{self.data}"] * bool(self.data) + [f"plans/{self.plan}"] * bool(self.plan)
+        missing = [name for name in named if not (Path(__file__).parent / name).is_file()]
         if missing:
             raise InputError(f"row {self.name!r} names {missing[0]}, which is no file; write it.")
         for field, known in (("stated", STATED), ("relation", RELATIONS)):
@@ -154,9 +179,50 @@ class Row:
             found.append(self.attack.arguments(self.target, self.claim, self.relation))
         return found
 
-    def replay(self, program: str) -> list[str]:
+    @property
+    def asked(self) -> Record:
+        """What a record of it repeats."""
+        return {"commands": self.commands()}
+
+    @property
+    def replay(self) -> list[str]:
         """The commands as a reader types them at the root of the repository."""
-        return [f"{program} {shlex.join(each)}" for each in self.commands()]
+        return [f"{program(self.environment)} {shlex.join(each)}" for each in self.commands()]
+
+    def measured(self) -> Record:
+        """What its commands find; what stopped them under ``error``."""
+        before, found = _used(), Record()
+        try:
+            for command in self.commands():
+                seen = self._observed() if command[0] == "observe" else self._attacked(command)
+                found[command[0]], version = seen, seen.pop("version", None)
+                found.setdefault("version", version or self._version())
+        except InputError as error:
+            found["error"] = str(error)
+        return found | {"seconds": round(_used() - before, 1)}
+
+    def _observed(self) -> Record:
+        task = {"kind": "observe", "name": self.target, "library": self.library}
+        return environment(self.environment).ask(WORKER, task | {"options": self.observing})
+
+    def _attacked(self, command: list[str]) -> Record:
+        python = str(environment(self.environment).python())
+        made = answer([python, "-m", "dpaudit", *command, "--json"])
+        kept = ("verdict", "epsilon_lower", "delta", "confidence", "runs", "event")
+        return {key: str(made[key]) if made[key] == math.inf else made[key] for key in kept}
+
+    def _version(self) -> str:
+        if not self.environment:
+            return metadata.version(self.library)
+        code = f"from importlib.metadata import version; print(version({self.library!r}))"
+        command = [environment(self.environment).python(), "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or "?"
+
+
+def _used() -> float:
+    """Processor time of the commands that this process has run; others may use the machine too."""
+    return sum(os.times()[2:4])
 
 
 def unique(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from audits.libraries.environments import program
 from audits.libraries.row import Row
+from audits.result_table import Record
 
 SHOWN = {
     "sensitivity-understated": "neighbours move a value further than its sensitivity",
@@ -63,19 +62,17 @@ class Judged:
     """
 
     row: Row
-    found: dict[str, Any]
+    found: Record
 
     @property
-    def seen(self) -> dict[str, Any]:
+    def seen(self) -> Record:
         """What observing said; empty if the row was attacked alone."""
-        seen: dict[str, Any] = self.found.get("observe", {})
-        return seen
+        return self.found.get("observe", {})
 
     @property
-    def attacked(self) -> dict[str, Any]:
+    def attacked(self) -> Record:
         """What the attack said; empty if there was none."""
-        attacked: dict[str, Any] = self.found.get("audit", {})
-        return attacked
+        return self.found.get("audit", {})
 
     @property
     def error(self) -> str:
@@ -137,11 +134,6 @@ class Judged:
         """Whether a library's claim is refuted, and nobody has said so as far as we know."""
         silent = self.row.published is None and self.row.stated != "home-made"
         return silent and not self.row.documented and self.standing is Standing.REFUTED
-
-    @property
-    def replay(self) -> list[str]:
-        """What a reader types."""
-        return self.row.replay(program(self.row.environment))
 
     @property
     def evidence(self) -> str:

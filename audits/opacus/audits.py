@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path as Folder
 from typing import Any
 from zlib import crc32
 
@@ -18,14 +19,15 @@ from audits.opacus.audited import (
     PATHS,
     PIXELS,
     PLAIN,
+    JaxPath,
     Path,
     Setting,
     digits,
     rows,
 )
-from audits.opacus.jaxed import JaxPath
 from audits.opacus.reachable import chance
 from audits.opacus.shown import Shown, shown
+from audits.result_table import render
 from dpaudit.training.membership import audit_scores
 
 AT_ONCE = 2500
@@ -152,30 +154,8 @@ def measured(
 
 
 def table(found: Sequence[Row], seeds: int) -> str:
-    """The page."""
-    head = (
-        "# Audits of trainings\n\n"
-        "`python -m audits.opacus --audits` makes this page. Digits on a small CNN and a small "
-        "transformer, noise 2, sampled at 1/4, 20 steps, δ = 1e-5, 95 %. *By gradients*: canaries "
-        "with a coordinate of their own, in trainings with all of them and trainings with none. "
-        "*One run*: a random half of the canaries in one training, by these coordinates, or by the "
-        "losses of random pictures with random labels (100 epochs where not private). *Free* "
-        "holds whatever the training does, *family* if its curve is that of its plan at some "
-        "noise. "
-        f"Given are the least, the median and the largest of {seeds} seeds, and how many times "
-        "the certified ε lies above the least.\n\n"
-        "| training | certified ε | audit | free: ε ≥ | times | family: ε ≥ | times | seconds |\n"
-        "|---|---|---|---|---|---|---|---|\n"
-    )
-    lines = []
-    for each in found:
-        certified = "none" if each.certified is None else f"{each.certified:.2f}"
-        bounds = [cell for one in (each.free, each.family) for cell in _cells(one, each.certified)]
-        lines.append(
-            f"| {each.training} | {certified} | {each.audit} | {' | '.join(bounds)} | "
-            f"{each.seconds:.1f} |\n"
-        )
-    return head + "".join(lines)
+    """The page, but for what could be shown at all."""
+    return render(Folder(__file__).parent / "trainings.md.j2", _bounds, rows=found, seeds=seeds)
 
 
 def reach(setting: Setting, runs: int) -> str:
@@ -194,9 +174,10 @@ def reach(setting: Setting, runs: int) -> str:
     )
 
 
-def _cells(bounds: tuple[float, ...], certified: float | None) -> tuple[str, str]:
+def _bounds(bounds: tuple[float, ...], certified: float | None) -> str:
+    """The least, the median and the largest, and how many times the certified ε is above."""
     if not bounds:
-        return "", ""
+        return " | "
     least, middle, most = min(bounds), float(np.median(bounds)), max(bounds)
     times = f"{certified / least:.1f}" if certified and least > 0 else ""
-    return f"{least:.2f} · {middle:.2f} · {most:.2f}", times
+    return f"{least:.2f} · {middle:.2f} · {most:.2f} | {times}"

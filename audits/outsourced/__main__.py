@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from audits.differences import differences
 from audits.outsourced.black_box import black_box_audit, curators, pairs
-from audits.outsourced.counterexample import DIMENSIONS, attacked, differences, replayed
+from audits.outsourced.counterexample import DIMENSIONS, attacked, replayed
 from dpaudit import AuditRecord
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import load_certificate
@@ -52,11 +53,11 @@ def replay(options: argparse.Namespace) -> int:
     """Draw every audit of a certificate again; 0 if each gives what is stated."""
     same = True
     for stated, found in replayed(load_certificate(options.file)):
-        apart = differences(stated, found)
+        apart = differences(stated.to_dict(), found.to_dict())
         same = same and not apart
         _print(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
         for difference in apart:
-            _print(f"  {difference.field}: stated {difference.stated}, found {difference.found}")
+            _print(f"  {difference}")
     return 0 if same else 1
 
 

@@ -12,8 +12,6 @@ from dpaudit.auditing import audit_release
 from private_bo.outsourced import CertifiedCurator, Curator, OutsourcingCurator, RowNoise
 from private_bo.outsourced.problems import grid_rows
 
-__all__ = ["black_box_audit", "curators", "lattice_pair", "pairs"]
-
 
 def lattice_pair(per_axis: int = 10) -> AuditPair:
     """The synthetic grid in small: its corner moves by 1 towards the origin."""

@@ -15,8 +15,6 @@ from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import audit_release
 from private_bo import outsourced
 
-__all__ = ["SizeScore", "boundary_pair", "branch_audit"]
-
 METHOD = "size of the release at the branch"
 ROWS = 8
 

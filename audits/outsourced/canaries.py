@@ -18,8 +18,6 @@ from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.base.errors import InputError
 from private_bo.outsourced import OutsourcingCurator
 
-__all__ = ["canary_audit", "reconstructed"]
-
 METHOD = "reconstruction of canary rows"
 
 _STEP = 0.005  # of the grid of ε

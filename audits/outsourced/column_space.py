@@ -20,8 +20,6 @@ from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.auditing.evidence.types import PairCounts
 from private_bo.outsourced import Curator, OutsourcingCurator
 
-__all__ = ["ColumnSpaceScore", "column_space", "column_space_audit", "disjoint_supports"]
-
 METHOD = "column-space attack"
 EXACT_METHOD = "column spaces differ (exact)"
 

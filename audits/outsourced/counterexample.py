@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from audits.outsourced.branch import METHOD as BRANCH
 from audits.outsourced.branch import branch_audit
@@ -24,14 +21,10 @@ from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certified
 from private_bo.outsourced import Curator, OutsourcingCurator
 
-__all__ = ["DIMENSIONS", "Difference", "attacked", "differences", "replayed"]
-
 DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}
 """r of the paper's experiment on each problem."""
 
 _BRANCH_NORM = 1e5
-_RELATIVE = 1e-6  # of residuals that are not zero
-_ZERO = 1e-6  # below this a residual counts as rounding
 
 
 def attacked(
@@ -71,23 +64,6 @@ def _at_branch(curator: Curator) -> Curator:
     return Curator(curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Where a replay does not give what the certificate states.
-
-    Attributes:
-        method: of the audit.
-        field: what differs.
-        stated: in the certificate.
-        found: by the replay.
-    """
-
-    method: str
-    field: str
-    stated: Any
-    found: Any
-
-
 def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
     """Every audit of a certificate, as stated and drawn again from its seed.
 
@@ -120,32 +96,3 @@ def _again(curator: OutsourcingCurator, audit: AuditRecord) -> AuditRecord:
         return branch_audit(_at_branch(curator), runs=audit.runs, alpha=alpha, seed=seed)
     kind = "the paper's curator" if paper else "a certified curator"
     raise InputError(f"method is {audit.method!r}; it is no attack on {kind} that can be replayed.")
-
-
-def differences(stated: AuditRecord, found: AuditRecord) -> list[Difference]:
-    """Where two records of one attack disagree, up to rounding."""
-    left, right = stated.to_dict(), found.to_dict()
-    pairs = [(name, left[name], right[name]) for name in ("verdict", "claim_epsilon", "runs")]
-    pairs += [("epsilon_lower", left["epsilon_lower"], right["epsilon_lower"])]
-    pairs += _leaves("details", left["details"], right["details"])
-    return [
-        Difference(stated.method, name, one, other)
-        for name, one, other in pairs
-        if not _alike(one, other)
-    ]
-
-
-def _leaves(name: str, one: Any, other: Any) -> list[tuple[str, Any, Any]]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = sorted(one.keys() | other.keys())
-        return [leaf for k in keys for leaf in _leaves(f"{name}.{k}", one.get(k), other.get(k))]
-    return [(name, one, other)]
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Equal; numbers up to rounding, and residuals that are rounding only in being so."""
-    if isinstance(one, float) and isinstance(other, int | float):
-        if abs(one) < _ZERO and abs(other) < _ZERO:
-            return True
-        return math.isclose(one, other, rel_tol=_RELATIVE)
-    return bool(one == other)

@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import AuditPair
 from dpaudit.base.errors import InputError
-from private_bo.outsourced import Curator, OutsourcingCurator
-
-__all__ = ["Neighbours", "inward", "problem_rows"]
+from private_bo.outsourced import Curator
 
 Floats = NDArray[np.float64]
 
@@ -90,24 +87,3 @@ class Neighbours:
         other = rows.copy()
         other[self.row] += self.move
         return other
-
-    def pair(self) -> AuditPair:
-        """The pair as references, for :class:`Referenced`; the rows stay where they are."""
-        here = self.to_dict()
-        return AuditPair(here | {"moved": False}, here | {"moved": True}, "one row moves inwards")
-
-
-@dataclass(frozen=True)
-class Referenced:
-    """A curator's release of referenced data.
-
-    Attributes:
-        curator: what is attacked.
-    """
-
-    curator: OutsourcingCurator
-
-    def __call__(self, data: Mapping[str, Any], size: int, rng: np.random.Generator) -> Floats:
-        """``size`` releases, shape (size, n, r)."""
-        rows = Neighbours.from_dict(data).data(moved=bool(data["moved"]))
-        return self.curator.audit_release(rows, size, rng)

@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.paper_rows.checking import RESULTS, changes
 from audits.paper_rows.experiments import experiments
-from audits.paper_rows.page import Page, headlines, html, markdown, number_text
+from audits.paper_rows.page import Page, headlines, number_text
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording, record, spot_checks
-from audits.paper_rows.rows import Outcome, measure_all, rows_of
+from audits.paper_rows.rows import Outcome, changes, measure_all, rows_of, table_in
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError
 from dpaudit.base.toml_tables import chosen
@@ -43,8 +42,7 @@ def _record(given: argparse.Namespace) -> int:
     known = experiments()
     for name in given.record or known:
         chosen(known, record=name)
-        experiment = known[name]
-        record(experiment, workers=given.workers).write(experiment, given.folder)
+        record(known[name], given.folder, missing=given.missing, workers=given.workers)
         _say(f"{name}: recorded")
     return 0
 
@@ -69,9 +67,9 @@ def _page(given: argparse.Namespace) -> int:
     if any(spot.found is None for spot in spots):
         _say(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
         return 0
-    files.write(given.folder / RESULTS, files.pretty_json(page.to_dict()))
-    files.write(given.folder.with_suffix(".md"), markdown(page))
-    files.write(given.folder.with_suffix(".html"), html(page))
+    table_in(given.folder).write({outcome.row.id: outcome.record for outcome in outcomes})
+    for ending in (".md", ".html"):
+        files.write(given.folder.with_suffix(ending), page.render(ending))
     _say("\n".join(headlines(page)))
     return DISAGREES if wrong else 0
 
@@ -86,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m audits.paper_rows", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="ROW", help="print these rows, write nothing")
     parser.add_argument("--record", nargs="*", metavar="NAME", help="run experiments anew")
+    parser.add_argument("--missing", action="store_true", help="of these what has no record yet")
     parser.add_argument("--full", action="store_true", help="run all experiments, then the page")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of records and results")
     parser.add_argument("--workers", type=int, default=2, help="processes")

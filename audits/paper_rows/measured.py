@@ -11,18 +11,6 @@ from typing import TypeAlias
 from audits.paper_rows.recording import Cell, Recording
 from private_bo.experiments import mean_and_error
 
-__all__ = [
-    "ERRORS",
-    "Measured",
-    "Number",
-    "Records",
-    "Verdict",
-    "agreeing",
-    "exponent",
-    "judged",
-    "not_worse",
-]
-
 ERRORS = 2.0
 """Standard errors by which numbers must differ to count as different."""
 

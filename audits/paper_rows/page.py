@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from audits.paper_rows.experiments import experiments
 from audits.paper_rows.measured import Number, Verdict
-from audits.paper_rows.panels import pictures_of
+from audits.paper_rows.pictures import pictures_of
 from audits.paper_rows.recording import Recording, Spot, command_of
 from audits.paper_rows.rows import PAPERS, Outcome, Paper
-from dpaudit.reporting.environment import strict_environment
-from dpaudit.reporting.text import escaped, markdown_table
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-__all__ = ["Page", "headlines", "html", "markdown", "number_text", "value_text"]
+from audits.result_table import render
 
 TITLE = "What four papers state, and what comes out here"
 HEADS = ("row", "statement", "what came out", "verdict", "command")
@@ -61,12 +55,26 @@ class Page:
             trials = max(cell.trials for cell in record.cells.values())
             yield name, experiments()[name].title, len(record.cells), trials, command_of(name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return {
-            "counts": {str(verdict): count for verdict, count in counts(self.outcomes).items()},
-            "rows": {name: outcome.to_dict() for name, outcome in self.outcomes.items()},
-        }
+    def render(self, ending: str) -> str:
+        """As ``.md`` for a code host, or as ``.html``: one page without scripts, with pictures."""
+        sections = [
+            (
+                paper,
+                self.of(paper),
+                [Markup(x) for name in paper.pictures for x in pictures_of(self.records, name)],
+            )
+            for paper in PAPERS
+        ]
+        return render(
+            Path(__file__).parent / "templates" / f"rows{ending}.j2",
+            *(number_text, command_of),
+            title=TITLE,
+            headlines=list(headlines(self)),
+            notes=NOTES,
+            heads=HEADS,
+            sections=[section for section in sections if section[1]],
+            records=list(self.sources),
+        )
 
 
 def counts(outcomes: Mapping[str, Outcome]) -> dict[Verdict, int]:
@@ -121,73 +129,3 @@ def number_text(number: Number) -> str:
     runs = f" ({number.runs} runs)" if number.runs else ""
     printed = "" if number.paper is None else f"; paper: {value_text(number.paper)}"
     return f"{number.what}: {value_text(number.ours, number.error)}{runs}{printed}"
-
-
-# -- pages -----------------------------------------------------------------------------------------
-
-
-def markdown(page: Page) -> str:
-    """The page for a code host; pictures stand in the HTML."""
-    lines = [f"# {TITLE}", ""]
-    for text in (*headlines(page), *NOTES, "Pictures: [papers.html](papers.html)."):
-        shown = text if text.startswith("Pictures") else escaped(text)
-        lines += [shown, ""]
-    for paper in PAPERS:
-        lines += [f"## {escaped(paper.reference)}", ""]
-        lines += markdown_table(HEADS, map(_cells, page.of(paper)))
-    lines += ["## Records", "", *_records(page)]
-    return "\n".join(lines) + "\n"
-
-
-def _cells(outcome: Outcome) -> Iterator[str]:
-    row, measured = outcome.row, outcome.measured
-    yield f"**{row.id}**"
-    yield f"**{escaped(row.place)}**<br>{escaped(row.claim)}"
-    yield "<br>".join(escaped(number_text(number)) for number in measured.numbers) or "–"
-    yield f"**{measured.verdict}**<br>{escaped(measured.because)}"
-    commands = [row.command] if measured.verdict.decided else []
-    yield "<br>".join(f"`{each}`" for each in [*commands, *map(command_of, outcome.recorded)])
-
-
-def _records(page: Page) -> Iterator[str]:
-    heads = ("record", "what", "cells", "trials", "command")
-    yield from markdown_table(
-        heads,
-        (
-            (f"[{name}](papers/{name}.json)", escaped(title), str(cells), str(trials), f"`{made}`")
-            for name, title, cells, trials, made in page.sources
-        ),
-    )
-
-
-def html(page: Page) -> str:
-    """The same as one page without scripts, with pictures."""
-    from markupsafe import Markup
-
-    sections = [
-        (
-            paper,
-            page.of(paper),
-            [Markup(each) for name in paper.pictures for each in pictures_of(page.records, name)],
-        )
-        for paper in PAPERS
-    ]
-    return _template().render(
-        title=TITLE,
-        headlines=list(headlines(page)),
-        notes=NOTES,
-        heads=HEADS,
-        sections=[section for section in sections if section[1]],
-        records=list(page.sources),
-        command_of=command_of,
-    )
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import FileSystemLoader, PackageLoader
-
-    here = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = strict_environment(here, PackageLoader("dpaudit.workflow"))
-    environment.filters["number"] = number_text
-    return environment.get_template("rows.html.j2")

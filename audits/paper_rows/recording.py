@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import t as student_t
 
 from audits.paper_rows.experiments import Experiment, experiments
-from dpaudit.base import files
+from audits.result_table import Record, ResultTable, in_order
 from dpaudit.base.errors import InputError
-from private_bo.experiments import in_parallel, mean_and_error
+from private_bo.experiments import mean_and_error
 from private_bo.gp.types import Array
-
-__all__ = ["FOLDER", "VARIABLE", "Cell", "Recording", "Spot", "command_of", "record", "spot_checks"]
 
 FOLDER = Path(__file__).parents[2] / "reports" / "papers"
 VARIABLE = "DPAUDIT_DATA"
@@ -52,6 +49,19 @@ class Cell:
         kept = np.unique(np.linspace(0, values.shape[1] - 1, _POINTS).round().astype(int))
         mean, error = mean_and_error(values[:, kept])
         return cls(values[:, -1], values.mean(axis=1), kept + 1.0, mean, error)
+
+    @property
+    def record(self) -> Record:
+        """To the digits that are worth writing down."""
+        return {
+            field: [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]
+            for field, values in vars(self).items()
+        }
+
+    @classmethod
+    def recorded(cls, record: Record) -> Cell:
+        """The cell of a record."""
+        return cls(**{field: np.array(record[field]) for field in cls.__dataclass_fields__})
 
     @property
     def trials(self) -> int:
@@ -102,31 +112,16 @@ class Recording:
     @classmethod
     def read(cls, name: str, folder: Path = FOLDER) -> Recording | None:
         """The record of that experiment; None if there is none."""
-        path = folder / f"{name}.json"
-        if not path.exists():
-            return None
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        return cls(
-            name,
-            {
-                label: Cell(**{field: np.array(values) for field, values in cell.items()})
-                for label, cell in cells.items()
-            },
-        )
+        found = table_of(experiments()[name], folder).found()
+        cells = {label: Cell.recorded(record) for label, record in found.items()}
+        return cls(name, cells) if cells else None
 
-    def write(self, experiment: Experiment, folder: Path = FOLDER) -> None:
-        """Write it, with the command that makes it, seed and number of trials."""
-        record: dict[str, Any] = {
-            "title": experiment.title,
-            "command": command_of(experiment.name),
-            "seed": 0,
-            "trials": max(cell.trials for cell in self.cells.values()),
-            "cells": {
-                label: {field: _short(values) for field, values in vars(cell).items()}
-                for label, cell in self.cells.items()
-            },
-        }
-        files.write(folder / f"{self.name}.json", json.dumps(record, ensure_ascii=False, indent=0))
+
+def table_of(experiment: Experiment, folder: Path = FOLDER) -> ResultTable:
+    """The cells of an experiment, with what was recorded of them."""
+    facts = {"seed": 0, "trials": experiment.trials}
+    cells = {label: label for label in experiment.cells}
+    return ResultTable(folder / f"{experiment.name}.json", cells, lambda label: facts)
 
 
 def command_of(name: str) -> str:
@@ -134,39 +129,36 @@ def command_of(name: str) -> str:
     return f"python -m audits.paper_rows --record {name}"
 
 
-def _short(values: Array) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]
-
-
-def _trial(name: str, cells: Sequence[str], trial: int) -> Mapping[str, Array]:
-    return experiments()[name].run(cells, trial)
-
-
-def _spot_trial(name: str, cells: Sequence[str], trial: int) -> Mapping[str, Array]:
-    """The same; nothing where the data are missing."""
-    try:
-        return _trial(name, cells, trial)
-    except InputError as error:
-        if VARIABLE in str(error):
-            return {}
-        raise
-
-
-def record(experiment: Experiment, *, trials: int | None = None, workers: int = 1) -> Recording:
-    """Run all cells; the result does not depend on the workers.
+def record(
+    experiment: Experiment, folder: Path = FOLDER, *, missing: bool = False, workers: int = 1
+) -> None:
+    """Run all trials of each cell, and write what they give; it does not depend on the workers.
 
     Args:
         experiment: which.
-        trials: how many; the experiment's own number by default.
+        folder: of the records.
+        missing: whether cells that are recorded already stay as they are.
         workers: processes.
     """
-    numbers = range(experiment.trials if trials is None else trials)
-    jobs = ((experiment.name, experiment.cells, trial) for trial in numbers)
-    runs = in_parallel(_trial, jobs, workers)
-    return Recording(
-        experiment.name,
-        {label: Cell.of([run[label] for run in runs]) for label in experiment.cells},
-    )
+    table = table_of(experiment, folder)
+    names = table.missing() if missing else None
+    table.measure(partial(_trials, experiment), names, workers=workers)
+
+
+def _trials(experiment: Experiment, label: str, _: Record) -> Record:
+    runs = [experiment.run((label,), trial)[label] for trial in range(experiment.trials)]
+    return Cell.of(runs).record
+
+
+def _spot_trial(known: Mapping[str, Experiment], asked: tuple[str, str, int]) -> float | None:
+    """The final regret of a trial; None where the data are missing."""
+    name, label, trial = asked
+    try:
+        return float(known[name].run((label,), trial)[label][-1])
+    except InputError as error:
+        if VARIABLE in str(error):
+            return None
+        raise
 
 
 @dataclass(frozen=True)
@@ -207,16 +199,14 @@ def spot_checks(
         workers: processes.
         trial: which.
     """
+    known = experiments()
     jobs = [
-        (name, (cell,), trial)
-        for name, each in experiments().items()
-        if name in recordings
-        for cell in each.spot
+        (name, label, trial) for name in known if name in recordings for label in known[name].spot
     ]
-    for (name, (label,), _), run in zip(jobs, in_parallel(_spot_trial, jobs, workers), strict=True):
+    runs = in_order(partial(_spot_trial, known), jobs, workers)
+    for (name, label, _), found in zip(jobs, runs, strict=True):
         cell = recordings[name].cell(label)
-        found = float(run[label][-1]) if run else None
-        if label not in experiments()[name].chaotic:
+        if label not in known[name].chaotic:
             yield Spot(name, label, float(cell.final[trial]), found, cell.regret[1])
             continue
         mean, error = cell.regret

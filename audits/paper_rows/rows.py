@@ -1,23 +1,30 @@
-"""The rows: what each paper states, and the function that measures it."""
+"""The rows: what each paper states, the function that measures it, and what comes out.
+
+The statements stand in ``claims``. A row is measured now, from records where it needs runs; what
+was measured before is kept, and :func:`changes` says where it is no longer so.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from audits.paper_rows.measured import Measured, Number, Verdict
-from audits.paper_rows.measures import code, measuring
+from audits.paper_rows.measured import ERRORS, Measured, Number, Verdict
+from audits.paper_rows.measures import code
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
+from audits.result_table import Record, ResultTable, in_order
 from dpaudit.base.errors import InputError
-from private_bo.experiments import in_parallel
-
-__all__ = ["PAPERS", "Outcome", "Paper", "Row", "measure", "measure_all", "rows_of"]
 
 FILES = Path(__file__).parent / "claims"
+MEASURES = "audits.paper_rows.measures"
+TIMINGS = frozenset({"local.cheaper"})
+"""Measures of processor time, which differ from run to run; the verdict must not."""
+_ROUNDING = 1e-4
 TESTS = "code.tests"
 
 
@@ -50,6 +57,11 @@ class Row:
         """What prints the row."""
         return f"python -m audits.paper_rows --only {self.id}"
 
+    @property
+    def asked(self) -> Record:
+        """What a record of it repeats."""
+        return {"place": self.place, "claim": self.claim}
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -57,12 +69,16 @@ class Paper:
 
     Attributes:
         reference: authors, title, place.
+        summary: who is protected from whom, and what became of the claim.
+        certificates: title and remark of each, by the subject's name in the project file.
         folder: of its algorithms.
         pictures: experiments whose curves are shown.
         rows: its statements.
     """
 
     reference: str
+    summary: str
+    certificates: Mapping[str, tuple[str, str]]
     folder: str
     pictures: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -83,17 +99,9 @@ class Outcome:
     recorded: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> str:
-        """How it was decided."""
-        if not self.measured.verdict.decided:
-            return "–"
-        return "recorded runs" if self.recorded else "computed now"
-
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return {
-            "place": self.row.place,
-            "claim": self.row.claim,
+    def record(self) -> Record:
+        """What is kept of it."""
+        return self.row.asked | {
             "verdict": str(self.measured.verdict),
             "because": self.measured.because,
             "numbers": [vars(number) for number in self.measured.numbers],
@@ -101,19 +109,23 @@ class Outcome:
             "records": list(self.recorded),
         }
 
+    @classmethod
+    def of(cls, row: Row, record: Record) -> Outcome:
+        """The outcome of a record."""
+        numbers = tuple(Number(**number) for number in record["numbers"])
+        measured = Measured(numbers, Verdict(record["verdict"]), record["because"])
+        return cls(row, measured, tuple(record["records"]))
+
 
 def _paper(path: Path) -> Paper:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = tuple(Row(**row) for row in table.pop("row"))
-    return Paper(rows=rows, pictures=tuple(table.pop("pictures")), **table)
+    shown = {each["name"]: (each["title"], each["remark"]) for each in table.pop("certificate")}
+    pictures = tuple(table.pop("pictures"))
+    return Paper(rows=rows, certificates=shown, pictures=pictures, **table)
 
 
-@cache
-def _papers() -> tuple[Paper, ...]:
-    return tuple(map(_paper, sorted(FILES.glob("*.toml"))))
-
-
-PAPERS = _papers()
+PAPERS = tuple(map(_paper, sorted(FILES.glob("*.toml"))))
 
 
 def rows_of(names: Sequence[str] = ()) -> tuple[Row, ...]:
@@ -127,6 +139,22 @@ def rows_of(names: Sequence[str] = ()) -> tuple[Row, ...]:
         if name not in known:
             raise InputError(f"row is {name!r:.40}; it must be one of {', '.join(known)}.")
     return tuple(row for row in known.values() if not names or row.id in names)
+
+
+def measuring(name: str) -> Callable[..., Measured]:
+    """The function of that name, such as ``local.panel``.
+
+    Raises:
+        InputError: if there is none.
+    """
+    module, _, function = name.partition(".")
+    try:
+        found: Any = getattr(import_module(f"{MEASURES}.{module}"), function)
+    except (ImportError, AttributeError):
+        raise InputError(
+            f"measure is {name!r}; it must be module.function of {MEASURES}."
+        ) from None
+    return found  # type: ignore[no-any-return]
 
 
 def measure(row: Row, folder: Path = FOLDER) -> Outcome:
@@ -172,12 +200,48 @@ def measure_all(rows: Iterable[Row], *, workers: int = 1, folder: Path = FOLDER)
     """Measure rows, in their order; the outcome does not depend on the workers."""
     listed = tuple(rows)
     tested = tuple(row for row in listed if row.measure == TESTS)
-    jobs = [tested, *((row,) for row in listed if row.measure != TESTS)]
-    groups = in_parallel(_measure_each, ((job, folder) for job in jobs if job), workers)
-    found = {outcome.row.id: outcome for group in groups for outcome in group}
+    groups = [group for group in (tested, *((r,) for r in listed if r not in tested)) if group]
+    outcomes = in_order(partial(_measure_each, folder), groups, workers)
+    found = {outcome.row.id: outcome for group in outcomes for outcome in group}
     return [found[row.id] for row in listed]
 
 
-def _measure_each(rows: tuple[Row, ...], folder: Path) -> list[Outcome]:
+def _measure_each(folder: Path, rows: tuple[Row, ...]) -> list[Outcome]:
     code.prefetch(node for row in rows if row.measure == TESTS for node in row.arguments["nodes"])
     return [measure(row, folder) for row in rows]
+
+
+def table_in(folder: Path) -> ResultTable:
+    """All rows, with what was measured of them before."""
+    return ResultTable(folder / "rows.json", {row.id: row for row in rows_of()}, lambda r: r.asked)
+
+
+def changes(outcomes: Iterable[Outcome], folder: Path = FOLDER) -> Iterator[str]:
+    """A sentence for each row that says something else than the results on disk.
+
+    Args:
+        outcomes: as they are now.
+        folder: of the results; where there are none, nothing has changed.
+    """
+    before = table_in(folder).load()
+    for outcome in outcomes:
+        row, now, old = outcome.row, outcome.record, before.get(outcome.row.id)
+        if old is None or old | row.asked != old:
+            continue
+        if outcome.measured.verdict is Verdict.NOT_RUN:  # its data are not at hand
+            continue
+        if old["verdict"] != now["verdict"]:
+            yield f"{row.id}: was {old['verdict']}, is {now['verdict']}."
+        elif row.measure not in TIMINGS:
+            yield from _moved(row.id, old["numbers"], now["numbers"])
+
+
+def _moved(row: str, old: list[dict[str, float]], new: list[dict[str, float]]) -> Iterator[str]:
+    then = {number["what"]: number for number in old}
+    for number in new:
+        known = then.get(number["what"])
+        if known is None:
+            continue
+        allowed = ERRORS * known["error"] + _ROUNDING * abs(known["ours"]) + 1e-12
+        if abs(number["ours"] - known["ours"]) > allowed:
+            yield f"{row}: {number['what']} was {known['ours']:g}, is {number['ours']:g}."

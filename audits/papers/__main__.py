@@ -9,8 +9,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.papers.comparing import compare
-from audits.papers.generating import PROJECT, REPORTS, generate
+from audits.papers.generating import PROJECT, REPORTS, compare, generate
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import Certificate
 from dpaudit.workflow.outcomes import status_of

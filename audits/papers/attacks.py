@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
 
 from audits.federated import game
 from audits.outsourced.counterexample import attacked
-from audits.papers.joint import likelihood_ratio_audit
-from dpaudit import AuditRecord
+from dpaudit import AuditPair, AuditRecord
+from dpaudit.auditing import LinearScore, audit_release
 from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.targets import configuration
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.outsourced import CertifiedCurator, Curator
-
-__all__ = ["CONFIDENCE", "attacks"]
 
 CONFIDENCE = 1 - 1e-6
 """Of every verdict: these reports are made anew again and again, and must not cry wolf."""
@@ -65,3 +68,59 @@ def _local_joint(subject: LocalJointGPUCB) -> tuple[AuditRecord, ...]:
 def _federated(subject: DPFTSDE) -> tuple[AuditRecord, ...]:
     """Membership inference over the whole run, by another agent that sees every broadcast."""
     return (game.audit(subject, runs=100_000, confidence=CONFIDENCE),)
+
+
+# -- joint algorithms: the farthest pair, by its likelihood ratio ----------------------------------
+
+Joint = JointGPUCB | LocalJointGPUCB
+METHOD = "exact likelihood ratio of the farthest pair"
+
+
+def farthest(subject: Joint) -> AuditPair:
+    """The pair whose contributions are farthest apart: the noise is isotropic on them."""
+    return max(_pairs(subject), key=lambda pair: float(np.linalg.norm(_move(subject, pair))))
+
+
+def likelihood_ratio_audit(
+    subject: Joint, *, runs: int, confidence: float, seed: int = 0
+) -> AuditRecord:
+    """Test the claim with the best score there is; only the threshold is chosen on a pilot.
+
+    Args:
+        subject: under attack, at its own claim.
+        runs: on each side.
+        confidence: of the verdict and of the bound.
+        seed: of the experiment.
+    """
+    pair = farthest(subject)
+    record = audit_release(
+        subject.audit_release,
+        pair,
+        epsilon=subject.epsilon,
+        delta=subject.delta,
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+        # For Gaussian noise that is isotropic on the contributions, the log-likelihood ratio is
+        # this inner product and a constant.
+        score=LinearScore(tuple(_move(subject, pair).ravel().tolist())),
+        learn=False,
+    )
+    facts = {**record.details, "null": "(ε, δ) alone", "why_this_pair": pair.why}
+    return replace(record, method=METHOD, details=facts)
+
+
+def _pairs(subject: Joint) -> Iterator[AuditPair]:
+    """The subject's own, and one that moves y² the most: that entry is the paper's alone."""
+    yield from subject.audit_pairs()
+    low, high = subject.reward_range
+    yield AuditPair(
+        {"features": [1.0, 0.0], "reward": high},
+        {"features": [0.0, 1.0], "reward": min(high, max(low, 0.0))},
+        "orthogonal arms with the largest and the smallest square of a reward",
+    )
+
+
+def _move(subject: Joint, pair: AuditPair) -> NDArray[np.float64]:
+    """By how much the noiseless contribution of one user differs."""
+    return subject.contribution(pair.x) - subject.contribution(pair.x_prime)

@@ -1,18 +1,18 @@
-"""From the project file to a folder of certificates, reports and an index."""
+"""From the project file to a folder of certificates, reports and an index, and where it changes."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
+from audits.differences import ABSENT, Difference, differences
 from audits.papers.attacks import attacks
-from audits.papers.index import index_html, index_markdown, require_places
-from dpaudit.base import files, validate
+from audits.papers.index import index, require_places
+from audits.result_table import in_order
+from dpaudit.base import files
 from dpaudit.base.toml_tables import chosen
 from dpaudit.certificate import Certificate
 from dpaudit.project.entries import SubjectEntry
@@ -21,8 +21,6 @@ from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.workflow.checking import checked_certificate
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
-
-__all__ = ["PROJECT", "REPORTS", "certificates_of", "generate"]
 
 PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -59,8 +57,7 @@ def generate(
         certificates[name] = certificate
         progress(name, certificate)
     contents: dict[str, str | bytes] = {
-        "index.html": index_html(certificates, listed.formats),
-        "index.md": index_markdown(certificates, listed.formats),
+        f"index{ending}": index(certificates, listed.formats, ending) for ending in (".html", ".md")
     }
     for name, certificate in certificates.items():
         contents |= rendered(name, certificate, listed.formats)
@@ -89,20 +86,15 @@ def certificates_of(
     for name in names:
         chosen(listed, subject=name)
     entries = [entry for name, entry in listed.items() if not names or name in names]
-    made = partial(_certificate, project=project)
-    if min(validate.integer_at_least(1, workers=workers), len(entries)) <= 1:
-        yield from ((entry.name, made(entry)) for entry in entries)
-        return
-    context = get_context("spawn")  # not fork, which copies locks that other threads hold
-    with ProcessPoolExecutor(workers, context, warnings.simplefilter, ("ignore",)) as pool:
-        try:
-            yield from zip((entry.name for entry in entries), pool.map(made, entries), strict=True)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    made = partial(_certificate, project=project, quiet=workers > 1)
+    names = [entry.name for entry in entries]
+    yield from zip(names, in_order(made, entries, workers), strict=True)
 
 
-def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
-    """What ``dpaudit check`` makes of it, after the attacks of its own."""
+def _certificate(entry: SubjectEntry, project: ProjectFile, quiet: bool) -> Certificate:
+    """What ``dpaudit check`` makes of it, after the attacks of its own; quiet in a process."""
+    if quiet:
+        warnings.simplefilter("ignore")
     with contextlib.chdir(project.root):
         certificate = checked_certificate(entry)
         subject = find_target(entry.target, entry.settings).subject
@@ -115,3 +107,45 @@ def _obsolete(folder: Path, project: ProjectFile) -> Iterator[Path]:
     for path in folder.glob("*.json"):
         if path.stem not in names:
             yield from (path.with_suffix(ending) for ending in project.formats)
+
+
+# -- what is shipped, and what the code makes today ------------------------------------------------
+
+
+def compare(
+    names: Sequence[str] = (),
+    project: Path = PROJECT,
+    folder: Path = REPORTS,
+    *,
+    workers: int = 1,
+) -> Iterator[tuple[str, tuple[Difference, ...]]]:
+    """Certify and attack again, and compare with what is shipped; writes nothing.
+
+    Only certificates are compared: every other report is a rendering of one.
+
+    Args:
+        names: of the subjects; all, and what is left of former ones, where none is given.
+        project: the project file.
+        folder: of the reports.
+        workers: processes.
+
+    Yields:
+        The name of a certificate's file, and its differences, as soon as they are known.
+
+    Raises:
+        DpAuditError: if a name is not listed, anything cannot be certified or attacked, or a
+            certificate cannot be read.
+    """
+    listed = read_project_file(project, suffixes())
+    for name, certificate in certificates_of(listed, names, workers):
+        path = folder / f"{name}.json"
+        old = files.load_json(path, what="certificate") if path.exists() else {}
+        new = files.parse_json(files.pretty_json(certificate.to_dict()), what="certificate")
+        yield path.name, differences(old, new) if old else (_whole(ABSENT, "a certificate"),)
+    former = {path.stem for path in folder.glob("*.json")} - {each.name for each in listed.subjects}
+    for name in sorted(former) if not names else ():
+        yield f"{name}.json", (_whole("a certificate", ABSENT),)
+
+
+def _whole(shipped: str, regenerated: str) -> Difference:
+    return Difference("file", shipped, regenerated)

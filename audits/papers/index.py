@@ -6,23 +6,16 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from audits.papers.entries import PAPERS, Paper
+from audits.paper_rows.rows import PAPERS, Paper
+from audits.result_table import render
 from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import confidence, down, plain, up
 from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.reporting.environment import strict_environment
-from dpaudit.reporting.text import escaped, markdown_table, visible
+from dpaudit.reporting.text import visible
 from dpaudit.reporting.wording.words import ACCOUNTANTS
 from dpaudit.workflow.outcomes import Status, status_of
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-__all__ = ["HEADS", "Row", "index_html", "index_markdown", "require_places", "row_of"]
 
 TITLE = "Four papers on private Bayesian optimisation, audited"
 HEADS = ("algorithm", "published claim", "proved at that δ", "strongest attack", "verdict", "files")
@@ -138,46 +131,30 @@ def _is_loose(certificate: Certificate) -> bool:
     return proved.delta <= claim.delta and proved.epsilon <= LOOSE * claim.epsilon
 
 
-@dataclass(frozen=True)
-class _Section:
-    """One paper, with a row for each of its certificates."""
-
-    paper: Paper
-    rows: tuple[Row, ...]
-
-
 def require_places(names: Iterable[str]) -> None:
     """Refuse subjects that no paper lists.
 
     Raises:
         InputError: naming the first.
     """
-    known = {name for paper in PAPERS for name in paper.algorithms}
+    known = {name for paper in PAPERS for name in paper.certificates}
     for name in names:
         if name not in known:
-            raise InputError(f"subject {name!r} has no place among the papers; add it to PAPERS.")
+            raise InputError(f"subject {name!r} has no place among the papers; add it there.")
 
 
-def _sections(certificates: Mapping[str, Certificate]) -> tuple[_Section, ...]:
+def _sections(certificates: Mapping[str, Certificate]) -> list[tuple[Paper, list[Row]]]:
     """By paper, in the order of the papers; every certificate must have its place."""
     require_places(certificates)
-    sections = (
-        _Section(
-            paper,
-            tuple(
-                row_of(name, words, certificates[name])
-                for name, words in paper.algorithms.items()
-                if name in certificates
-            ),
-        )
-        for paper in PAPERS
-    )
-    return tuple(section for section in sections if section.rows)
+    sections = []
+    for paper in PAPERS:
+        shown = [(n, words) for n, words in paper.certificates.items() if n in certificates]
+        sections.append((paper, [row_of(n, words, certificates[n]) for n, words in shown]))
+    return [(paper, rows) for paper, rows in sections if rows]
 
 
-def _headlines(sections: Sequence[_Section]) -> Iterator[str]:
+def _headlines(rows: Sequence[Row]) -> Iterator[str]:
     """The outcome in sentences."""
-    rows = [row for section in sections for row in section.rows]
     counts = {status: sum(row.status is status for row in rows) for status in reversed(Status)}
     found = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
     yield f"{len(rows)} certificates: {found}."
@@ -190,40 +167,23 @@ def _headlines(sections: Sequence[_Section]) -> Iterator[str]:
         yield f"True, but loose ({share} of the claimed ε is enough): {'; '.join(loose)}."
 
 
-def index_markdown(certificates: Mapping[str, Certificate], endings: Sequence[str]) -> str:
-    """The page for a code host.
+def index(certificates: Mapping[str, Certificate], endings: Sequence[str], ending: str) -> str:
+    """The index, in the looks of any project's.
 
     Args:
         certificates: by the subject's name.
         endings: of the files of each, with the dot.
+        ending: its own: ``.md`` for a code host, ``.html`` for one page without scripts.
 
     Raises:
         InputError: if a certificate has no place among the papers, or states no claim.
     """
     sections = _sections(certificates)
-    lines = [f"# {TITLE}", ""]
-    for text in (*_headlines(sections), *NOTES):
-        lines += [escaped(text), ""]
-    for section in sections:
-        lines += [f"## {escaped(section.paper.reference)}", "", escaped(section.paper.summary), ""]
-        lines += markdown_table(HEADS, (_markdown_cells(row, endings) for row in section.rows))
-    lines += ["## More", "", *(f"- [{escaped(text)}]({file})" for file, text in SEE_ALSO)]
-    return "\n".join(lines) + "\n"
-
-
-def _markdown_cells(row: Row, endings: Sequence[str]) -> Iterator[str]:
-    for number, (main, small) in enumerate(row.cells):
-        strong = f"**{escaped(main)}**" if number in (0, len(row.cells) - 1) else escaped(main)
-        yield f"{strong}<br>{escaped(small)}" if small else strong
-    yield " ".join(f"[{ending}]({file})" for ending, file in row.links(endings))
-
-
-def index_html(certificates: Mapping[str, Certificate], endings: Sequence[str]) -> str:
-    """The same as one page without scripts, in the looks of any project's index."""
-    sections = _sections(certificates)
-    return _template().render(
+    return render(
+        Path(__file__).parent / "templates" / f"papers{ending}.j2",
+        _shown,
         title=TITLE,
-        headlines=list(_headlines(sections)),
+        headlines=list(_headlines([row for _, rows in sections for row in rows])),
         notes=NOTES,
         heads=HEADS,
         sections=sections,
@@ -232,17 +192,7 @@ def index_html(certificates: Mapping[str, Certificate], endings: Sequence[str]) 
     )
 
 
-def _unbroken(text: str) -> str:
+def _shown(text: str) -> str:
     """The text, with formulas and numbers kept on one line."""
     kept = _SIGN.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", visible(text))
     return kept.replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import FileSystemLoader, PackageLoader
-
-    here = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = strict_environment(here, PackageLoader("dpaudit.workflow"))
-    environment.filters["shown"] = _unbroken
-    return environment.get_template("papers.html.j2")

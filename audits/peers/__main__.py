@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.peers.measuring import load, measure
-from audits.peers.page import render
-from audits.peers.rows import RUNS
+from audits.peers.cells import RUNS, table_of
+from audits.peers.measuring import FAILED, measure
+from audits.peers.page import page
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError
 
@@ -24,11 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, nargs="+", choices=RUNS, default=RUNS, help="a side")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
+    table = table_of(given.results)
     try:
-        if not given.render:
-            for runs in given.runs:  # the quick ones of all tools first
-                measure(given.results, runs=(runs,), only=given.only)
-        files.write(given.results.with_suffix(".md"), render(load(given.results)))
+        for runs in () if given.render else given.runs:
+            measure(table, runs=(runs,), only=given.only)
+        files.write(
+            given.results.with_suffix(".md"), page(table.found(), table.load().get(FAILED, {}))
+        )
     except DpAuditError as error:
         sys.stderr.write(f"{error}\n")
         return 3

@@ -1,4 +1,4 @@
-"""All audits of all tools, kept in one file, so that what was measured is not measured again."""
+"""All audits of all tools, each cell as many as a few processor seconds allow."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from audits.peers.rows import ROWS, RUNS, Row
-from audits.peers.tools import HERE, PLACE, TOOLS, Tool
+from audits.peers.cells import CELLS, HERE, PLACE, ROWS, RUNS, TOOLS, Cell, Row, Tool
+from audits.result_table import Record, ResultTable
 from dpaudit.auditing import audit_release
-from dpaudit.base import files
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import DpAuditError
 
 CONFIDENCE = 0.95
 SEEDS, SEEDS_RIGHT = 10, 60
@@ -26,20 +24,28 @@ LEAST, ENOUGH = 3, 8.0
 a cell that was stopped earlier is gone on with."""
 FAILED = "not measured"
 """Key of the tools that could not be run, and why."""
-Answer = dict[str, Any]
-Audit = Callable[[Row, int, int], Answer]
+Audit = Callable[[Row, int, int], Record]
 
 
-def own(tool: Tool, row: Row, runs: int, seed: int) -> Answer:
+class ToolEndedError(DpAuditError):
+    """A tool is gone, and cannot be asked for further cells."""
+
+
+def own(tool: Tool, row: Row, runs: int, seed: int) -> Record:
     """One audit by dpaudit: bound, verdict and processor time, in which the runs are drawn too."""
-    entry, before = row.entry, time.process_time() + sum(os.times()[2:4])
+    entry, before = row.entry, _used()
     known = {"score": None if tool.setting == "learned" else entry.score}
     known |= {"curve": entry.curve if tool.setting == "curve" else None}
     claim = {"epsilon": entry.claim.epsilon, "delta": entry.claim.delta, "confidence": CONFIDENCE}
     how = {"runs": runs, "seed": seed, "timeout": None}
     record = audit_release(entry.release, entry.pair, **claim, **known, **how)
-    used = time.process_time() + sum(os.times()[2:4]) - before
-    return {"bound": record.epsilon_lower or 0.0, "rejected": record.refuted, "seconds": used}
+    bound = record.epsilon_lower or 0.0
+    return {"bound": bound, "rejected": record.refuted, "seconds": _used() - before}
+
+
+def _used() -> float:
+    """Processor time of this process and of its children."""
+    return time.process_time() + sum(os.times()[2:4])
 
 
 @contextlib.contextmanager
@@ -47,14 +53,14 @@ def auditor(tool: Tool) -> Iterator[Audit]:
     """What makes one audit: of a row, with so many runs a side, by a seed."""
     if not tool.adapter:
         own(tool, ROWS[0], RUNS[0], 0)  # takes what is loaded once
-        yield lambda row, runs, seed: own(tool, row, runs, seed)
+        yield partial(own, tool)
         return
     adapter, tape = HERE / "adapters" / f"{tool.adapter}.py", PLACE / f"{os.getpid()}.npz"
-    command = [tool.prepare(), HERE / "worker.py", adapter, tool.source]
+    command = [tool.python(), HERE / "worker.py", adapter, tool.source]
     with (PLACE / "tools.log").open("a") as log:
         worker = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=log, text=True)
 
-    def audit(row: Row, runs: int, seed: int) -> Answer:
+    def audit(row: Row, runs: int, seed: int) -> Record:
         row.draw(runs, seed, tape)
         claim = row.entry.claim
         task = {"file": str(tape), "seed": seed, "epsilon": claim.epsilon, "delta": claim.delta}
@@ -64,7 +70,7 @@ def auditor(tool: Tool) -> Iterator[Audit]:
             worker.stdin.flush()
         answer = worker.stdout.readline()
         if not answer:
-            raise InputError(f"{tool.name} ended by itself; {PLACE / 'tools.log'} says why.")
+            raise ToolEndedError(f"{tool.name} ended by itself; {PLACE / 'tools.log'} says why.")
         return json.loads(answer)
 
     try:
@@ -74,55 +80,47 @@ def auditor(tool: Tool) -> Iterator[Audit]:
         tape.unlink(missing_ok=True)
 
 
-def measure(results: Path, *, runs: Sequence[int] = RUNS, only: str = "") -> None:
-    """Audit what is missing in a file of results, which is written after every cell.
+def measure(table: ResultTable, *, runs: Sequence[int] = RUNS, only: str = "") -> None:
+    """Audit what is missing.
 
     Args:
-        results: answers by tool, row and runs; an InputError if it holds no table.
+        table: of the cells.
         runs: numbers of runs on each side.
         only: tools whose name contains this text.
     """
     for tool in (each for each in TOOLS if only in each.name):
-        table = load(results)
-        cells = [(row, size) for size in runs for row in tool.taken]
-        missing = [cell for cell in cells if wanted(table.get(key(tool, *cell), {}), cell[0])]
+        cells = [each for each in CELLS.values() if each.tool is tool and each.runs in runs]
+        missing = [each.name for each in cells if wanted(table.known(each.name), each.row)]
         if not missing:
             continue
+        failed = table.load().get(FAILED, {})
         try:
             with auditor(tool) as audit:
-                table.get(FAILED, {}).pop(tool.name, None)
-                for row, size in missing:
-                    name = key(tool, row, size)
-                    table[name] = audited(audit, row, size, table.get(name, {}))
-                    save(results, table)
-        except InputError as error:
-            table.setdefault(FAILED, {})[tool.name] = str(error)
-            save(results, table)
+                if failed.pop(tool.name, None) is not None:
+                    table.keep(FAILED, failed)
+                table.measure(partial(audited, audit), missing)
+        except DpAuditError as error:
+            table.keep(FAILED, failed | {tool.name: str(error)})
 
 
-def key(tool: Tool, row: Row, runs: int) -> str:
-    """The name of one cell."""
-    return f"{tool.name} | {row.name} | {runs}"
-
-
-def wanted(cell: Answer, row: Row) -> bool:
+def wanted(cell: Record, row: Row) -> bool:
     """Whether a cell is to have a further audit."""
     done, used = len(cell.get("seconds", ())), sum(cell.get("seconds", ()))
     most = SEEDS_RIGHT if row.entry.right else SEEDS
     return "error" not in cell and (done < LEAST or (done < most and used < ENOUGH))
 
 
-def audited(audit: Audit, row: Row, runs: int, known: Answer) -> Answer:
+def audited(audit: Audit, cell: Cell, known: Record) -> Record:
     """All audits of one cell, by seeds from 0 on, beginning where the known ones end."""
-    cell = {"bounds": [], "refuted": 0, "seconds": []} | known
-    while wanted(cell, row):
-        answer = audit(row, runs, len(cell["seconds"]))
+    found = {"bounds": [], "refuted": 0, "seconds": []} | known
+    while wanted(found, cell.row):
+        answer = audit(cell.row, cell.runs, len(found["seconds"]))
         if "error" in answer:
             return answer
-        cell["bounds"].append(rounded_down(answer["bound"]))
-        cell["refuted"] += answer["rejected"]
-        cell["seconds"].append(float(f"{answer['seconds']:.3g}"))
-    return cell
+        found["bounds"] = [*found["bounds"], rounded_down(answer["bound"])]
+        found["refuted"] += answer["rejected"]
+        found["seconds"] = [*found["seconds"], float(f"{answer['seconds']:.3g}")]
+    return found
 
 
 def rounded_down(bound: float | str | None) -> float | str | None:
@@ -130,18 +128,3 @@ def rounded_down(bound: float | str | None) -> float | str | None:
     if bound is None or math.isinf(float(bound)):
         return None if bound is None else "infinity"
     return math.floor(float(bound) * 1e4) / 1e4
-
-
-def load(results: Path) -> dict[str, Any]:
-    """The cells that were measured, none if there is no file; InputError if it is no table."""
-    table = files.load_json(results, what="results") if results.exists() else {}
-    if not isinstance(table, dict) or not all(isinstance(each, dict) for each in table.values()):
-        raise InputError(f"results {results} hold no table of cells; measure into another file.")
-    return table
-
-
-def save(results: Path, table: dict[str, Any]) -> None:
-    """One cell a line."""
-    dumps = json.JSONEncoder(ensure_ascii=False).encode
-    lines = (f"{dumps(name)}: {dumps(found)}" for name, found in table.items())
-    files.write(results, "{\n" + ",\n".join(lines) + "\n}\n")

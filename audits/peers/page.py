@@ -6,13 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
-from audits.peers.measuring import CONFIDENCE, FAILED, key
-from audits.peers.rows import ROWS, RUNS, Row
-from audits.peers.tools import HERE, TOOLS, Tool
+from audits.peers.cells import HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
+from audits.peers.measuring import CONFIDENCE
+from audits.result_table import Record, render
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base.errors import InputError
 
@@ -27,11 +24,11 @@ Count = tuple[int, int]
 class Measured:
     """The cells of one file of results; counts are of hits and of trials."""
 
-    table: dict[str, Any]
+    table: dict[str, Record]
 
-    def cell(self, tool: Tool, row: Row, runs: int) -> dict[str, Any]:
+    def cell(self, tool: Tool, row: Row, runs: int) -> Record:
         """What was measured; nothing if it was not, or failed, and an InputError if it is wrong."""
-        name = key(tool, row, runs)
+        name = Cell(tool, row, runs).name
         found = self.table.get(name, {"error": "missing"})
         if "error" in found:
             return NOTHING
@@ -112,14 +109,13 @@ def _times(ratios: list[float]) -> str:
     return "–" if ratio < 0 else f"×{ratio:.0f}" if ratio >= 100 else f"×{ratio:.2g}"
 
 
-def render(table: dict[str, Any]) -> str:
-    """The page of one file of results, as Markdown; InputError for a wrong cell."""
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    shown = {"count": _count, "number": _number, "portion": _portion, "share": _share}
-    environment.filters |= {**shown, "times": _times}
+def page(table: dict[str, Record], failed: Record) -> str:
+    """The page of cells, and of what failed and why, as Markdown; InputError for a wrong cell."""
     failures = {name: found["error"] for name, found in table.items() if "error" in found}
     measured = Measured(table)
-    return environment.from_string((HERE / "page.md.j2").read_text(encoding="utf-8")).render(
+    return render(
+        HERE / "page.md.j2",
+        *(_count, _number, _portion, _share, _times),
         tools=TOOLS,
         rows=ROWS,
         right=RIGHT,
@@ -128,5 +124,5 @@ def render(table: dict[str, Any]) -> str:
         measured=measured,
         broken=[tool for tool in TOOLS if not measured.holds(tool)],
         ours=OURS,
-        failures={**failures, **table.get(FAILED, {})},
+        failures={**failures, **failed},
     )

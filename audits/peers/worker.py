@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 
@@ -33,6 +34,14 @@ class Tape:
             raise RuntimeError(f"asked for more than {len(self.sides[side])} runs a side")
         self.used[side] = start + size
         return self.sides[side][start : start + size]
+
+
+def stand_in(*names: str) -> None:
+    """Let ``import`` find these modules where none is loaded: tools import, and never call them."""
+    for name in names:
+        for end in range(1, name.count(".") + 2):
+            module = ".".join(name.split(".")[:end])
+            sys.modules.setdefault(module, MagicMock(__path__=[], __all__=[], __spec__=None))
 
 
 def seconds() -> float:

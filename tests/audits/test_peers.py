@@ -1,5 +1,6 @@
 """The page beside other auditors: needs none of them."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -13,10 +14,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
-from audits.peers.measuring import audited, key, load, measure, own, wanted
-from audits.peers.page import Measured, render
-from audits.peers.rows import ROWS, Row
-from audits.peers.tools import HERE, TOOLS, read
+from audits.peers.cells import HERE, ROWS, TOOLS, Cell, Row, read, table_of
+from audits.peers.measuring import FAILED, ToolEndedError, audited, measure, own, wanted
+from audits.peers.page import Measured, page
 from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,9 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
 def test_the_page_is_what_the_results_render_to():
-    page = (ROOT / RESULTS).with_suffix(".md").read_text(encoding="utf-8")
-    assert render(load(ROOT / RESULTS)) == page
+    shown = (ROOT / RESULTS).with_suffix(".md").read_text(encoding="utf-8")
+    table = table_of(ROOT / RESULTS)
+    assert page(table.found(), table.load()[FAILED]) == shown
 
 
 def test_render_alone_measures_nothing(tmp_path):
@@ -34,8 +35,11 @@ def test_render_alone_measures_nothing(tmp_path):
     cell = {"bounds": [1.5, 2.5, "infinity"], "refuted": 3, "seconds": [2.0, 2.0, 2.0]}
     ours = {"bounds": [1.0, 1.0], "refuted": 0, "seconds": [8.0, 8.0]}
     table = {
-        key(BY_NAME["PrivacyGuard"], ROWS[0], 1_000): cell,
-        key(TOOLS[0], ROWS[0], 1_000): ours,
+        each.name: each.asked | found
+        for each, found in (
+            (Cell(BY_NAME["PrivacyGuard"], ROWS[0], 1_000), cell),
+            (Cell(TOOLS[0], ROWS[0], 1_000), ours),
+        )
     }
     results.write_text(json.dumps(table), encoding="utf-8")
     assert main(["--render", "--results", str(results)]) == 0
@@ -46,19 +50,45 @@ def test_render_alone_measures_nothing(tmp_path):
 def test_a_tool_that_cannot_be_run_is_said_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out/peers").mkdir(parents=True)
-    measure(tmp_path / "some.json", runs=(1_000,), only="StatDP")
-    assert "StatDP: out/peers/statdp/source is missing" in render(load(tmp_path / "some.json"))
+    table = table_of(tmp_path / "some.json")
+    measure(table, runs=(1_000,), only="StatDP")
+    assert "StatDP: out/peers/statdp/source is missing" in page({}, table.load()[FAILED])
+
+
+def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def gone(tool):
+        yield lambda row, runs, seed: _gone(tool)
+
+    monkeypatch.setattr("audits.peers.measuring.auditor", gone)
+    table = table_of(tmp_path / "some.json")
+    measure(table, runs=(1_000,), only="StatDP")
+    assert list(table.load()) == [FAILED]
+    assert "StatDP ended" in page({}, table.load()[FAILED])
+
+
+def test_audits_of_another_version_are_refused_and_not_gone_on_with(tmp_path):
+    cell, table = Cell(BY_NAME["StatDP"], ROWS[0], 1_000), table_of(tmp_path / "some.json")
+    table.keep(cell.name, cell.asked | {"version": "0", "bounds": [], "seconds": [9.0] * 3})
+    with pytest.raises(InputError, match="another cell"):
+        table.found()
+    assert wanted(table.known(cell.name), cell.row)
+
+
+def _gone(tool):
+    raise ToolEndedError(f"{tool.name} ended by itself.")
 
 
 def test_a_cell_goes_on_where_it_ended():
     def audit(row, runs, seed):
         return {"bound": f"{runs + seed}.00009", "rejected": seed > 1, "seconds": 1.23456}
 
-    whole = audited(audit, ROWS[0], 1_000, {})
+    cell = Cell(TOOLS[0], ROWS[0], 1_000)
+    whole = audited(audit, cell, {})
     assert whole["bounds"] == [1_000.0 + seed for seed in range(7)]  # 6 take less than 8 seconds
     assert (whole["refuted"], whole["seconds"][0]) == (5, 1.23)
     part = {"bounds": [1_000.0, 1_001.0], "refuted": 0, "seconds": [1.23, 1.23]}
-    assert audited(audit, ROWS[0], 1_000, part) == whole
+    assert audited(audit, cell, part) == whole
     assert not wanted(whole, ROWS[0])
     assert not wanted({"error": "no"}, ROWS[0])
     assert wanted({"seconds": [99.0, 99.0]}, ROWS[0])
@@ -67,7 +97,7 @@ def test_a_cell_goes_on_where_it_ended():
 def test_bounds_and_alarms_are_counted_against_the_truth():
     right, tool = RIGHT, BY_NAME["PrivacyGuard"]
     found = {"bounds": [0.9, 1.1, 1.2], "refuted": 2, "seconds": [1.0] * 3}
-    measured = Measured({key(tool, right, 1_000): found})
+    measured = Measured({Cell(tool, right, 1_000).name: found})
     assert measured.rate(tool, [right]) == (2, 3)
     assert measured.above(tool) == (2, 3)
     assert measured.holds(TOOLS[0])
@@ -76,11 +106,11 @@ def test_bounds_and_alarms_are_counted_against_the_truth():
 
 def test_intervals_against_binomial_tails():
     found = {"bounds": [0.5] * 40, "refuted": 3, "seconds": [1.0] * 40}
-    page = render({key(BY_NAME["PrivacyGuard"], RIGHT, 1_000): found})
+    shown = page({Cell(BY_NAME["PrivacyGuard"], RIGHT, 1_000).name: found}, {})
     low, high = (brentq(tail, 1e-6, 0.999) for tail in (
         lambda p: binom.sf(2, 40, p) - 0.025, lambda p: binom.cdf(3, 40, p) - 0.025,
     ))  # fmt: skip
-    assert f"3 of 40 ({100 * low:.1f}–{100 * high:.1f} %)" in page
+    assert f"3 of 40 ({100 * low:.1f}–{100 * high:.1f} %)" in shown
 
 
 def test_dpaudit_on_one_row():
@@ -181,7 +211,7 @@ def test_wrong_results_are_one_sentence(content, tmp_path, capsys):
 
 def test_a_cell_without_findings_is_refused():
     with pytest.raises(InputError, match="measure it anew"):
-        render({key(TOOLS[0], ROWS[0], 1_000): {"bounds": [1.0]}})
+        page({Cell(TOOLS[0], ROWS[0], 1_000).name: {"bounds": [1.0]}}, {})
 
 
 ADAPTER = """

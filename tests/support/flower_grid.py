@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from private_bo.federated import DPFTSDE, FederatedProblem, synthetic
-from private_bo.federated.flower.agent import answer, finish
-from private_bo.federated.flower.parties import RESULT, hand_out
-from private_bo.federated.flower.server import serve
+from private_bo.federated.flower.app import RESULT, answer, finish, hand_out, serve
 
 ALGORITHM = DPFTSDE(agents=3, regions=2, rate=0.5, rounds=4, initial=3, delta=1e-5)
 SEED = 5

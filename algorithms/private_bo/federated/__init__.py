@@ -5,55 +5,11 @@ trusted server samples agents, clips, and broadcasts noisy averages, one for eac
 Shipped are DP-FTS-DE and DP-FTS with the loss that the paper publishes as their claim and the true
 sensitivity of every round as their plan, and FTS-DE, FTS and plain Thompson sampling as
 comparators. Begin with :mod:`~private_bo.federated.algorithms`, which holds Algorithms 1 and 2 one
-below the other; ``settings`` has the public configuration, ``subject`` what is declared and
-claimed. The agents' own posteriors are in ``agent`` and ``own``, the public weights in
-``weights``. The same run over real processes is in ``flower``, and Figures 2 to 4 in
-``experiments``.
+below the other; ``settings`` has the public configuration and weights, ``dp_fts_de`` what is
+declared and claimed, ``agents`` the agents' own posteriors. The same run over real processes is in
+``flower``, and Figures 2 to 4 in ``experiments``.
 """
 
-from private_bo.federated.agent import AgentModel
-from private_bo.federated.algorithms import Agents, Server
-from private_bo.federated.comparators import FTS, FTSDE, PlainTS
-from private_bo.federated.dp_fts_de import DPFTS, DPFTSDE
-from private_bo.federated.messages import Broadcast, Report
-from private_bo.federated.problems import (
-    FederatedProblem,
-    WithoutAgent,
-    digits,
-    landmines,
-    synthetic,
-)
-from private_bo.federated.server import Refusal, Transport
-from private_bo.federated.settings import Reliance
-from private_bo.federated.streams import Streams
-from private_bo.federated.subject import SamplingScheme, Sensitivity
-from private_bo.federated.transports import InProcess, Recorded, Selected
-from private_bo.federated.weights import Weights
+import lazy_loader
 
-__all__ = [
-    "DPFTS",
-    "DPFTSDE",
-    "FTS",
-    "FTSDE",
-    "AgentModel",
-    "Agents",
-    "Broadcast",
-    "FederatedProblem",
-    "InProcess",
-    "PlainTS",
-    "Recorded",
-    "Refusal",
-    "Reliance",
-    "Report",
-    "SamplingScheme",
-    "Selected",
-    "Sensitivity",
-    "Server",
-    "Streams",
-    "Transport",
-    "Weights",
-    "WithoutAgent",
-    "digits",
-    "landmines",
-    "synthetic",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

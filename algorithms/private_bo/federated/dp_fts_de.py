@@ -1,4 +1,4 @@
-"""Federated Thompson sampling with distributed exploration (Dai, Low & Jaillet 2021).
+"""Federated Thompson sampling with distributed exploration, as subjects (Dai, Low & Jaillet 2021).
 
 Agents optimise objectives of their own. A trusted server averages vectors that describe what they
 have learned, and broadcasts noisy averages, one for each sub-region; what protects an agent is the
@@ -21,36 +21,220 @@ do not communicate.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.accounting import AccountantName, compose, least_noise
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Finding
+from dpaudit.base.fields import OpenProbability, Positive, Rate
+from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.ledger import Ledger
-from dpaudit.plan import ZeroOut
+from dpaudit.mechanisms import Gaussian
+from dpaudit.plan import (
+    FixedSizeSampling,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 from dpaudit.project import AuditPair, Move, RunResult
-from private_bo.federated.algorithms import Server
-from private_bo.federated.notes import federated_findings, limits_of_claim
-from private_bo.federated.problems import Distorted, FederatedProblem, WithoutAgent
-from private_bo.federated.server import Transport
-from private_bo.federated.settings import OneRegion
-from private_bo.federated.streams import Streams
-from private_bo.federated.subject import PrivateFederation
-from private_bo.federated.transports import Canary, InProcess, Selected
+from private_bo.base import Study, data_named, off_theorem
+from private_bo.federated.agents import AgentModel, Streams
+from private_bo.federated.algorithms import (
+    Agents,
+    Aggregator,
+    Canary,
+    InProcess,
+    Release,
+    Selected,
+    Server,
+    Transport,
+    central_server,
+)
+from private_bo.federated.messages import Broadcast
+from private_bo.federated.problems import (
+    Distorted,
+    FederatedProblem,
+    WithoutAgent,
+    digits,
+    landmines,
+    synthetic,
+)
+from private_bo.federated.settings import OneRegion, Reliance, Settings
+from private_bo.gp.types import Array, Bounded, between
 from private_bo.threads import single_threaded
+
+
+@dataclass(frozen=True)
+class Federation(Settings):
+    """Base of the federated algorithms: fields as in the base class."""
+
+    default_data: ClassVar[str] = "synthetic"
+
+    def team(
+        self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
+    ) -> Agents:
+        """The agents of these numbers (all of them by default) in this process.
+
+        Raises:
+            InputError: if a sub-region holds no point of the problem's grid.
+        """
+        chosen = list(range(self.agents) if numbers is None else numbers)
+        generators = [streams.agent(number) for number in chosen]
+        return Agents(AgentModel(self, problem.domain), problem.observe, chosen, generators)
+
+    def play(self, server: Aggregator, transport: Transport) -> Broadcast:
+        """Algorithm 1: every round between server and agents; returns the last broadcast."""
+        broadcast = central_server(server, transport, self.exchanges)
+        if self.exchanges == self.rounds:
+            transport.finish(broadcast)
+        return broadcast
+
+    # -- data and result -------------------------------------------------------------------------
+
+    def load(self, source: str, rng: np.random.Generator) -> FederatedProblem:
+        """``synthetic``, ``digits``, ``landmines`` (from DPAUDIT_DATA) or the path of its file."""
+        return data_named(
+            source,
+            {
+                "synthetic": lambda: synthetic(self.agents, seed=rng),
+                "digits": lambda: digits(self.agents, seed=int(rng.integers(2**31))),
+                "landmines": lambda: self._landmines(None, rng),
+            },
+            {".mat": lambda path: self._landmines(path, rng)},
+            files=", or the path of a .mat file of landmine fields",
+        )
+
+    def _landmines(self, path: str | None, rng: np.random.Generator) -> FederatedProblem:
+        seed = int(rng.integers(2**31))
+        return self.fitting(landmines(None if path is None else Path(path), seed=seed))
+
+    def fitting(self, problem: Any) -> FederatedProblem:
+        """The problem, if it has as many agents as this federation."""
+        found = validate.instance(FederatedProblem, data=problem)
+        if found.agents != self.agents:
+            raise InputError(
+                f"data has {found.agents} agents; agents is {self.agents}, so set it to that."
+            )
+        return found
+
+    def result(self, problem: FederatedProblem, agents: Agents) -> RunResult:
+        """What ran; and for the owner how well it went, such as the simple regret of all agents.
+
+        How often agents followed a broadcast is the owner's as well: how much an agent draws
+        depends on what it has seen, and so does what it draws next.
+        """
+        regret = simple_regret(problem, agents, self.initial)
+        owner = RunResult(
+            summary={
+                "rounds in which an agent followed the broadcast": sum(map(bool, agents.received)),
+                "queries that followed a broadcast": sum(agents.received),
+                "final simple regret": float(regret[:, -1].mean()),
+            },
+            series={"simple regret": regret.mean(axis=0).tolist()},
+        )
+        summary = {
+            "algorithm": type(self).__name__,
+            "problem": problem.name,
+            "agents": self.agents,
+            "rounds": self.rounds,
+        }
+        return RunResult(summary=summary, owner=owner)
+
+
+def simple_regret(problem: FederatedProblem, agents: Agents, initial: int) -> Array:
+    """How far each agent's best query so far is from its optimum, (N, T + 1).
+
+    The first column is after the initial points. Values are without noise.
+    """
+    found = np.array(
+        [
+            [problem.value(agent, int(point)) for point in row]
+            for agent, row in enumerate(agents.choices)
+        ]
+    )
+    best = np.maximum.accumulate(found, axis=1)[:, initial - 1 :]
+    return np.asarray(problem.optimum[:, None] - best)
+
+
+class NonPrivateServer(Aggregator):
+    """Exact weighted averages of all vectors: no sampling, no clipping, no noise, no claim."""
+
+    def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
+        """Σ_n φ_n^(i) ω_n for every sub-region."""
+        vectors = self.accepted(turn, reports)
+        weights = self.weights.values[turn]
+        total = np.zeros((len(weights), self.features))
+        for n in sorted(vectors):
+            total += np.outer(weights[:, n], vectors[n])
+        return Broadcast(turn, total)
+
+
+@dataclass(frozen=True)
+class FTSDE(Federation):
+    """Modified FTS with distributed exploration, without privacy (Section 5.1, Figure 2a)."""
+
+    def run(self, data: Any, rng: np.random.Generator) -> RunResult:
+        """Play every round without privacy."""
+        problem = self.fitting(data)
+        with single_threaded():
+            agents = self.team(problem, Streams.of(rng))
+            self.play(NonPrivateServer(self.public_weights, self.features), InProcess(agents))
+            return self.result(problem, agents)
+
+
+@dataclass(frozen=True)
+class FTS(FTSDE):
+    """Modified FTS: one region, the whole domain (Section 3.1 without its noise)."""
+
+    regions: OneRegion = 1
+
+
+@dataclass(frozen=True)
+class PlainTS(FTS):
+    """Thompson sampling by every agent on its own."""
+
+    reliance: Reliance = Reliance.NEVER
+
+
+class SamplingScheme(StrEnum):
+    """How the server draws the agents of a round."""
+
+    POISSON = "poisson"
+    """Each with probability q, independently."""
+    FIXED_SIZE = "fixed-size"
+    """A subset of q N agents (footnote 14)."""
+
+
+class Sensitivity(StrEnum):
+    """How far one agent can move a round's joint release."""
+
+    JOINT = "joint"
+    """max_n (S/(q√P)) √(Σ_i φ_n^(i)²), from the public weights."""
+    PAPER = "paper"
+    """φ_max S/q, the paper's bound."""
+
 
 _FAR = 1e6
 _PRESENT = {"agent", "present"}
 
 
 @dataclass(frozen=True)
-class DPFTSDE(PrivateFederation):
-    """DP-FTS-DE, Algorithms 1 and 2: fields as in the base classes.
+class DPFTSDE(Federation, Study):
+    """DP-FTS-DE, Algorithms 1 and 2: fields as in the base class, and those of privacy.
 
     One agent is protected over the whole run: its vectors may as well have been zero. N and the
     weights are public. The claim is the privacy loss that the paper publishes: the classic moments
@@ -58,9 +242,176 @@ class DPFTSDE(PrivateFederation):
 
     ``dpaudit audit`` tests the claim, and few runs cannot refute a large one: ε = 9.91, that of the
     defaults, takes at least 80 521. ``--set epsilon=4.1`` tests what the plan proves; 10 000 do.
+
+    Attributes:
+        rate: q.
+        noise_multiplier: z.
+        clip: S, a public constant.
+        delta: δ; None for N^-1.1.
+        epsilon: the ε that is claimed; None for the published loss.
+        sampling: how agents are drawn. With subsets of fixed size, the relation is that an agent's
+            vectors are replaced, which has twice the sensitivity.
+        noise_scaled_to: the noise is z times this sensitivity.
+        declared: the sensitivity that the plan states.
+        last_broadcast: whether the server also answers the reports of t = T, as Algorithm 1 does,
+            though no agent acts on that broadcast.
+
+    Raises:
+        InputError: if a field is out of its range, or q N < 1.
     """
 
+    trust: ClassVar[TrustModel] = TrustModel.CENTRAL
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("agent")
     server_class: ClassVar[type[Server]] = Server
+
+    rate: Rate = 0.25
+    noise_multiplier: Annotated[float, between(1e-18, 1e18)] = 1.0
+    clip: Bounded = 11.0
+    delta: OpenProbability | None = None
+    epsilon: Positive | None = None
+    sampling: SamplingScheme = SamplingScheme.POISSON
+    noise_scaled_to: Sensitivity = Sensitivity.PAPER
+    declared: Sensitivity = Sensitivity.JOINT
+    last_broadcast: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delta is None and self.agents < 2:
+            raise InputError("agents is 1; it must be at least 2, or delta be given.")
+        self._require_sample()
+
+    def _require_sample(self) -> None:
+        expected = self.rate * self.agents
+        if expected < 1 - 1e-9:
+            raise InputError(
+                f"rate is {self.rate:g}, which samples {expected:g} of {self.agents} agents on "
+                f"average; it must be at least {1 / self.agents:g}, for one agent."
+            )
+        if self.sampling is SamplingScheme.FIXED_SIZE and abs(expected - round(expected)) > 1e-9:
+            raise InputError(
+                f"rate is {self.rate:g}, which makes subsets of {expected:g} agents; under "
+                f"fixed-size sampling it must be a multiple of 1/{self.agents}."
+            )
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    @property
+    def target_delta(self) -> float:
+        """δ, N^-1.1 where not given (Section 5)."""
+        return self.agents**-1.1 if self.delta is None else self.delta
+
+    @property
+    def exchanges(self) -> int:
+        """How many releases there are: T, for t = 0…T − 1, and one more with the last broadcast."""
+        return self.rounds + int(self.last_broadcast)
+
+    @property
+    def scheme(self) -> PoissonSampling | FixedSizeSampling:
+        """The sampling, as accountants know it."""
+        if self.sampling is SamplingScheme.FIXED_SIZE:
+            return FixedSizeSampling(round(self.rate * self.agents), self.agents)
+        return PoissonSampling(self.rate)
+
+    @property
+    def relation(self) -> Relation:
+        """Zero-out; for subsets of fixed size, for which theorems speak of it, replace-one."""
+        return ReplaceOne() if self.sampling is SamplingScheme.FIXED_SIZE else ZeroOut()
+
+    def sensitivity(self, kind: Sensitivity) -> Array:
+        """How far one agent's vectors can move each release from where zeros leave it, (T,)."""
+        weights = self.public_weights
+        if kind is Sensitivity.PAPER:
+            return weights.paper_sensitivity(self.clip, self.rate)
+        return weights.true_sensitivity(self.clip, self.rate)
+
+    @cached_property
+    def sigmas(self) -> Array:
+        """Standard deviation of the noise of each round, (T,)."""
+        return np.asarray(self.noise_multiplier * self.sensitivity(self.noise_scaled_to))
+
+    @cached_property
+    def _stretches(self) -> tuple[tuple[int, int, Gaussian, float], ...]:
+        """Consecutive rounds that are alike: first, count, mechanism, sensitivity."""
+        factor = self.relation.contribution_factor
+        moved = factor * self.sensitivity(self.declared)
+        found, start = [], 0
+        for pair, alike in groupby(zip(self.sigmas.tolist(), moved.tolist(), strict=True)):
+            count = len(list(alike))
+            found.append((start, count, Gaussian(pair[0]), pair[1]))
+            start += count
+        return tuple(found)
+
+    def invocations(self) -> Iterator[Invocation]:
+        """One subsampled Gaussian of the joint vector for every round, with its own sensitivity."""
+        for start, count, mechanism, sensitivity in self._stretches:
+            yield self.invocation(
+                mechanism, sensitivity, count=count, sampling=self.scheme, at=_label(start, count)
+            )
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """How each round is released."""
+        return tuple(
+            Release(mechanism, _label(start, count))
+            for start, count, mechanism, _ in self._stretches
+            for _ in range(count)
+        )
+
+    @cached_property
+    def published_loss(self) -> float:
+        """ε of the classic moments accountant at T rounds of noise z: what the paper prints."""
+        once = self.invocation(
+            Gaussian(self.noise_multiplier),
+            1.0,
+            relation=ZeroOut(),
+            count=self.rounds,
+            sampling=PoissonSampling(self.rate),
+        )
+        return compose(Plan.of(once), AccountantName.MOMENTS).epsilon(self.target_delta).upper
+
+    def claim(self) -> Claim:
+        """The published loss, or ``epsilon`` where it is given; at δ = N^-1.1.
+
+        The paper publishes none for subsets of fixed size: there it is what Rényi accounting gives.
+        """
+        if self.epsilon is not None:
+            return Claim(self.epsilon, self.target_delta, "stated in the configuration")
+        if self.sampling is SamplingScheme.FIXED_SIZE:
+            proved = compose(self.plan(), AccountantName.RDP).epsilon(self.target_delta).upper
+            return Claim(proved, self.target_delta, "Rényi accounting (footnote 14)")
+        source = "Dai, Low & Jaillet 2021, Section 5: the moments accountant of Abadi et al. 2016"
+        return Claim(self.published_loss, self.target_delta, source)
+
+    def certified(self, declared: Sensitivity) -> float:
+        """The ε that the least accountant proves if the plan declares that sensitivity."""
+        plan = replace(self, declared=declared).plan()
+        return compose(plan).epsilon(self.target_delta).upper
+
+    def calibrated(self, epsilon: float | None = None) -> Self:
+        """The same algorithm with the least z for which the certified ε meets a target.
+
+        Args:
+            epsilon: target at the same δ; by default the present claim, so that the published loss
+                buys as little noise as it can.
+
+        Raises:
+            InputError: if no z meets it.
+
+        >>> from private_bo.federated import DPFTS
+        >>> published = DPFTS(agents=29, rate=0.35, rounds=60)
+        >>> round(published.calibrated().noise_multiplier, 2)
+        0.82
+        """
+        target = self.claim().epsilon if epsilon is None else validate.positive(epsilon=epsilon)
+
+        def meets(multiplier: float) -> bool:
+            plan = replace(self, noise_multiplier=multiplier).plan()
+            return compose(plan, AccountantName.PLD).epsilon(self.target_delta).upper <= target
+
+        found = least_noise(meets, tolerance=1e-5)
+        if found is None:
+            raise InputError(f"no noise multiplier meets epsilon {target}; choose a larger one.")
+        return replace(self, noise_multiplier=found, epsilon=target)
 
     def findings(self) -> tuple[Finding, ...]:
         """Public weights, the two sensitivities, the unused broadcast, and the choice of S."""
@@ -103,8 +454,7 @@ class DPFTSDE(PrivateFederation):
         # One agent takes part independently from round to round, with probability q either way.
         taking_part = rng.random((size, self.exchanges)) < self.rate
         noise = rng.standard_normal((size, *shift.shape)) * self.sigmas[:, None]
-        seen: NDArray[Any] = noise + present * taking_part[:, :, None] * shift
-        return seen
+        return np.asarray(noise + present * taking_part[:, :, None] * shift)
 
     def modelled(self) -> Iterator[tuple[dict[str, Any], Canary]]:
         """The canary of the first pair, present and zero: a test of the server, no agent acts."""
@@ -172,31 +522,37 @@ class DPFTSDE(PrivateFederation):
             ledger=ledger,
         )
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round; an agent's vectors leave the server only through the ledger.
-
-        Args:
-            data: a :class:`FederatedProblem`, or a :class:`WithoutAgent`, its neighbour; or a
-                :class:`Canary`, which tests the server alone.
-            ledger: a ledger of :meth:`plan`.
-            rng: seeds the agents' generators.
-
-        Raises:
-            InputError: if ``data`` is neither, or has another number of agents.
-        """
+    def fitting(self, data: Any) -> Any:
+        """The problem, or its neighbour without an agent; or a canary, which tests the server."""
         if isinstance(data, Canary):
-            self.play(self.server(ledger), data)
-            return RunResult(summary={"agents": 1})
-        silent = data.agent if isinstance(data, WithoutAgent) else None
-        problem = self.fitting(data.problem if isinstance(data, WithoutAgent) else data)
-        streams = Streams.of(rng)
+            return data
+        if isinstance(data, WithoutAgent):
+            self.fitting(data.problem)
+            return data
+        return super().fitting(data)
+
+    def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> Agents | None:
+        """Play every round; an agent's vectors leave the server only through the ledger."""
+        server = self.server(ledger)
+        if isinstance(problem, Canary):
+            self.play(server, problem)
+            return None
+        silent = problem.agent if isinstance(problem, WithoutAgent) else None
         with single_threaded():
-            agents = self.team(problem, streams)
+            agents = self.team(problem if silent is None else problem.problem, Streams.of(rng))
             transport: Transport = InProcess(agents)
             if silent is not None:
                 transport = Selected(transport, lambda sent: getattr(sent, "agent", None) != silent)
-            self.play(self.server(ledger), transport)
-            return self.result(problem, agents)
+            self.play(server, transport)
+        return agents
+
+    def result(self, problem: Any, found: Agents | None) -> RunResult:
+        """As in the base class; of a canary nothing."""
+        if found is None:
+            return RunResult(summary={"agents": 1})
+        with single_threaded():
+            truth = problem.problem if isinstance(problem, WithoutAgent) else problem
+            return super().result(truth, found)
 
 
 def _zeroed(problem: FederatedProblem, agent: int) -> WithoutAgent:
@@ -210,3 +566,105 @@ class DPFTS(DPFTSDE):
     """DP-FTS: one region, the whole domain (Section 3.1). Fields as in :class:`DPFTSDE`."""
 
     regions: OneRegion = 1
+
+
+def _label(start: int, count: int) -> str:
+    return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"
+
+
+def federated_findings(algorithm: DPFTSDE) -> tuple[Finding, ...]:
+    """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
+    found = [
+        Finding(
+            "public-weights",
+            Severity.WARNING,
+            "Neighbours differ in one agent's vectors, which are zero in one of them; N and all "
+            "weights are public and stay. If an agent's removal changed the softmax's sum, every "
+            "other agent's weight would move too, and the claim would not cover that.",
+            "Fix the list of agents before the run, and publish it.",
+        ),
+        Finding(
+            "data-dependent-clip",
+            Severity.WARNING,
+            "The paper chose S by looking at how many vectors of the same agents are clipped, and "
+            "its other settings by experiments on them; that choice is outside the claim.",
+            "Choose clip and all other settings from public facts.",
+        ),
+    ]
+    found += _sensitivity_finding(algorithm)
+    found += _broadcast_finding(algorithm)
+    found.append(_theorem_finding(algorithm))
+    return tuple(found)
+
+
+def _theorem_finding(algorithm: DPFTSDE) -> Finding:
+    """What the regret theorem asks for, and is not so here."""
+    message = (
+        "The regret theorem multiplies the deviation of an agent's own draws by a β_t that grows "
+        f"(Algorithm 2, line 6); here it is {algorithm.beta:g} in every round. "
+    )
+    remedy = "Set beta where the regret bound matters."
+    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
+        message += f"It asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
+        remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
+    if algorithm.refit_every is not None:
+        message += "Its kernel is known; here every agent fits that of its own process. "
+    return off_theorem(message.rstrip(), remedy)
+
+
+def _sensitivity_finding(algorithm: DPFTSDE) -> list[Finding]:
+    """How much smaller the true sensitivity is than what the noise is scaled to."""
+    if algorithm.noise_scaled_to is Sensitivity.JOINT:
+        return []
+    shares = algorithm.sensitivity(Sensitivity.JOINT) / algorithm.sensitivity(Sensitivity.PAPER)
+    if shares.min() > 1 - 1e-9:
+        return []
+    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
+    return [
+        Finding(
+            "noise-above-sensitivity",
+            Severity.NOTE,
+            "The noise is scaled to φ_max S/q, but by the public weights one agent moves the joint "
+            f"release by {100 * float(shares.min()):.3g} % to {100 * float(shares.max()):.3g} % of "
+            f"that: ε = {true:.4g} with the true sensitivity of every round, {paper:.4g} with the "
+            f"paper's bound. The plan declares the {algorithm.declared} one.",
+            "Set noise_scaled_to to joint, or calibrate the noise to the certified ε.",
+        )
+    ]
+
+
+def _broadcast_finding(algorithm: DPFTSDE) -> list[Finding]:
+    """Algorithm 1 counts one release more than its accounting."""
+    T = algorithm.rounds
+    if algorithm.last_broadcast:
+        message = (
+            f"Algorithm 1 releases for t = 0…{T}, which is {T + 1} times; the published loss "
+            f"counts {T}. No agent acts on the last broadcast."
+        )
+    else:
+        message = (
+            f"Algorithm 1 releases for t = 0…{T}, but no agent acts on the broadcast of t = {T}: "
+            f"it is not made, so that {T} releases run and are counted, as in the published loss."
+        )
+    remedy = "Leave last_broadcast false." if algorithm.last_broadcast else ""
+    return [Finding("unused-broadcast", Severity.NOTE, message, remedy)]
+
+
+def limits_of_claim(algorithm: DPFTSDE) -> tuple[str, ...]:
+    """What the claim of DP-FTS-DE leaves out, one sentence each."""
+    expected = float(algorithm.reliance.shares(algorithm.rounds).sum())
+    return (
+        f"All {algorithm.exchanges} broadcasts are counted, since every agent sees them all; an "
+        f"agent acts on {expected:.3g} of them on average.",
+        f"δ = {algorithm.target_delta:.3g} is the probability of any loss above ε; with "
+        f"{algorithm.agents} agents it is not small.",
+        f"An audit tests the claim of ε = {algorithm.claim().epsilon:.4g}, and few runs cannot "
+        "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
+        "The server is trusted: it sees every vector, and its samples must stay secret.",
+        "That an agent takes part in the federation is not hidden, and neither is N.",
+        "Agents are not authenticated: whoever can report in another agent's name replaces it.",
+        "How many reports were missing, refused or clipped is no release; the server keeps it.",
+        "What an agent's own queries show to whoever can watch them is outside the claim.",
+        "The regret comes from the true objectives, and how often agents followed a broadcast from "
+        "their draws; a run shows both to the owner of the data alone.",
+    )

@@ -1,51 +1,5 @@
 """Gaussian processes on finite domains: kernels, exact and Nyström posteriors, information gain."""
 
-from __future__ import annotations
+import lazy_loader
 
-from private_bo.gp.domains import FiniteDomain
-from private_bo.gp.features import (
-    AdditiveFeatures,
-    EigenFeatures,
-    FeatureMap,
-    QuadratureFeatures,
-    RandomFourierFeatures,
-)
-from private_bo.gp.information import InformationGain, greedy_information_gain
-from private_bo.gp.kernels import ARD, Kernel, Matern, SquaredExponential, TableKernel
-from private_bo.gp.nystrom import (
-    Coordinates,
-    NystromEmbedder,
-    NystromEmbedding,
-    NystromPosterior,
-    oversampling,
-    variance_ratio,
-)
-from private_bo.gp.posterior import FinitePosterior, Storage
-from private_bo.gp.regions import Ball, Box, FeatureDomain
-
-__all__ = [
-    "ARD",
-    "AdditiveFeatures",
-    "Ball",
-    "Box",
-    "Coordinates",
-    "EigenFeatures",
-    "FeatureDomain",
-    "FeatureMap",
-    "FiniteDomain",
-    "FinitePosterior",
-    "InformationGain",
-    "Kernel",
-    "Matern",
-    "NystromEmbedder",
-    "NystromEmbedding",
-    "NystromPosterior",
-    "QuadratureFeatures",
-    "RandomFourierFeatures",
-    "SquaredExponential",
-    "Storage",
-    "TableKernel",
-    "greedy_information_gain",
-    "oversampling",
-    "variance_ratio",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

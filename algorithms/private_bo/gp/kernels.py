@@ -68,9 +68,6 @@ class SquaredExponential(_Stationary):
     Attributes:
         length_scale: l > 0, in the units of the points.
 
-    Raises:
-        InputError: if ``length_scale`` is not a positive finite number.
-
     >>> SquaredExponential(length_scale=1.0)(np.zeros((1, 1)), np.ones((1, 1)))
     array([[0.60653066]])
     """
@@ -90,9 +87,6 @@ class Matern(_Stationary):
         length_scale: l > 0, in the units of the points.
         nu: smoothness, 0 < ν <= 100 (beyond that the kernel is the squared exponential to
             about 1/ν, and the Bessel function overflows); 1/2, 3/2 and 5/2 use closed forms.
-
-    Raises:
-        InputError: if a parameter is outside its range.
 
     >>> float(Matern(length_scale=1.0, nu=0.5)(np.zeros((1, 1)), np.ones((1, 1)))[0, 0])
     0.36787944117144233

@@ -1,4 +1,7 @@
-"""The exact Gaussian-process posterior over a finite domain, one observation at a time."""
+"""The exact posterior of a Gaussian process on a finite domain, by updates of rank one.
+
+The information gain γ_t of what was observed comes with it.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Array types and the checks of point sets, shared by the Gaussian-process modules."""
+"""Types of arrays and of numbers in public ranges, and their checks, shared by all rooms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import real_array
 
@@ -67,3 +68,32 @@ def read_only(array: Array) -> Array:
     """The same array with writing switched off."""
     array.flags.writeable = False
     return array
+
+
+def between(low: float, high: float) -> Any:
+    """The check of a number within [low, high], for an annotation.
+
+    >>> between(1e-6, 1e6)(scale=1e7)
+    Traceback (most recent call last):
+        ...
+    dpaudit.base.errors.InputError: scale is 1e7; it must be from 1e-6 to 1e6.
+    """
+
+    def check(**field: Any) -> float:
+        number = validate.finite(**field)
+        if not low <= number <= high:
+            (name,) = field
+            raise InputError(
+                f"{name} is {_short(number)}; it must be from {_short(low)} to {_short(high)}."
+            )
+        return number
+
+    return check
+
+
+def _short(number: float) -> str:
+    return f"{number:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+Bounded: TypeAlias = Annotated[float, between(1e-6, 1e6)]
+"""None of its squares and quotients leaves the range of floats."""

@@ -30,12 +30,18 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.mechanisms.continual import Factorization
-from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.project import RunResult
-from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift
+from dpaudit.plan import Group, Invocation, TrustModel
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
 from private_bo.joint.problems import DecisionProblem
-from private_bo.joint.statistics import CentredStatistics, PaperStatistics, Statistics
+from private_bo.joint.statistics import (
+    CentredStatistics,
+    ContinualNoise,
+    Noise,
+    PaperStatistics,
+    Statistics,
+    lemma_2_sigma,
+    lemma_3_shift,
+)
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
 _LONGEST_AUDIT = 4096
@@ -60,7 +66,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
             user is in one stream, so that the cost is that of one stream.
     """
 
-    paper_place: ClassVar[str] = "Lemma 2 and Algorithms 1 and 2"
+    trust: ClassVar[TrustModel] = TrustModel.JOINT
+    source: ClassVar[str] = "Dubey 2021, Lemma 2 and Algorithms 1 and 2"
     lemma_finding: ClassVar[Finding] = Finding(
         "noise-not-calibrated",
         Severity.WARNING,
@@ -138,23 +145,13 @@ class JointGPUCB(PrivateApproximateGPUCB):
             confidence=self.confidence,
         )
 
-    def plan(self) -> Plan:
+    def invocations(self) -> Iterator[Invocation]:
         """One continual release; with doubling one for each period, over disjoint users."""
-        sensitivity = self.statistics.sensitivity
-        return Plan.of(
-            *(
-                Invocation(
-                    mechanism=period.mechanism,
-                    sensitivity=sensitivity,
-                    unit=PrivacyUnit("user"),
-                    relation=ReplaceOne(),
-                    trust=TrustModel.JOINT,
-                    group=Group(period.at) if self.doubling else None,
-                    at=period.at,
-                )
-                for period in self.periods
+        for period in self.periods:
+            group = Group(period.at) if self.doubling else None
+            yield self.invocation(
+                period.mechanism, self.statistics.sensitivity, group=group, at=period.at
             )
-        )
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """What a canary in the first round leaves in the parameters of all rounds.
@@ -212,18 +209,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
         privatiser = JointPrivatiser(self.statistics, self.periods, ledger, self.gate())
         return server, privatiser
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round of a problem; one user's data leave only through the ledger.
-
-        Args:
-            data: a :class:`~private_bo.joint.problems.DecisionProblem`.
-            ledger: a ledger of :meth:`plan`.
-            rng: not used: the server is deterministic.
-
-        Raises:
-            InputError: if ``data`` is no such problem, is too long, or holds invalid values.
-        """
-        problem = self._problem(data)
+    def search(self, problem: DecisionProblem, ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Play every round; the server is deterministic."""
         server, privatiser = self.parties(ledger)  # Algorithm 1, lines 1-2
         choices: list[int] = []
         for turn in range(problem.rounds):  # line 3
@@ -235,7 +222,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
             privatiser.update(features, reward)  # lines 11 and 17-19
             choices.append(arm)
         privatiser.close()
-        return self._result(problem, choices)
+        return choices
 
 
 @lru_cache(maxsize=8)

@@ -9,8 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from private_bo.gp.types import Array
-from private_bo.joint.noise import noise_norm
-from private_bo.joint.statistics import Sums
+from private_bo.joint.statistics import Sums, noise_norm
 
 _CAUTION = 2.0
 """How much of the matrix's squared deviation must be more than noise before any of it is used: the
@@ -51,8 +50,7 @@ class Belief:
 
     def scores(self, features: Array) -> Array:
         """Mean plus width of each row of features (n, m), shape (n,)."""
-        scores: Array = features @ self.theta + np.linalg.norm(features @ self.root, axis=1)
-        return scores
+        return np.asarray(features @ self.theta + np.linalg.norm(features @ self.root, axis=1))
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,7 @@ class Learner:
         factor = self.width_multiplier
         if self.width is Width.THEOREM:
             factor *= self.theorem_factor(sums, values)
-        bonus: Array = factor * np.sqrt(variances)
-        return bonus
+        return np.asarray(factor * np.sqrt(variances))
 
     def theorem_factor(self, sums: Sums, values: Array) -> float:
         """β_t^½ of Theorem 1, with λ_min = Λ, λ_max = 3Λ, and κ of Lemma 3 for the actual noise.

@@ -251,5 +251,4 @@ class JointServer:
 
         In the units of the statistics: rewards scaled and centred where they are.
         """
-        mean: Array = self.feature_map(X) @ self._belief.theta
-        return mean
+        return np.asarray(self.feature_map(X) @ self._belief.theta)

@@ -80,8 +80,7 @@ class TabledProblem(DecisionProblem):
 
     def decision_set(self, turn: int) -> Array:
         """The arms of user ``turn`` (from 0), (n, d)."""
-        arms: Array = self.arms[turn]
-        return arms
+        return np.asarray(self.arms[turn])
 
     def reward(self, turn: int, arm: int) -> float:
         """The same answer whenever it is asked."""
@@ -90,8 +89,7 @@ class TabledProblem(DecisionProblem):
 
     def means(self, turn: int) -> Array:
         """Mean rewards of the arms of user ``turn``, (n,)."""
-        means: Array = self.table[turn]
-        return means
+        return np.asarray(self.table[turn])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +154,7 @@ def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> TabledP
             break
 
     def f(points: Array) -> Array:
-        values: Array = kernel(points, centres) @ weights
-        return values
+        return np.asarray(kernel(points, centres) @ weights)
 
     good, bad = np.empty((0, 2)), np.empty((0, 2))
     while len(good) < 2_000 or len(bad) < 20_000:
@@ -194,21 +191,18 @@ class Benchmark:
     def __call__(self, X: Array) -> Array:
         """Values to be maximised, within [0, 1], (n,), for points (n, d)."""
         low, high = self.extremes
-        scaled: Array = (self.raw(X) - low) / (high - low)
-        return scaled
+        return np.asarray((self.raw(X) - low) / (high - low))
 
     def raw(self, X: Array) -> Array:
         """Values before scaling, (n,)."""
         if self.name == "camelback":
             x, y = 4 * X[:, 0], 2 * X[:, 1]
             six = (4 - 2.1 * x**2 + x**4 / 3) * x**2 + x * y + (-4 + 4 * y**2) * y**2
-            camel: Array = -six / 5
-            return camel
+            return np.asarray(-six / 5)
         if self.name == "styblinski-tang":
             z = 8 * X
             total = (z**4 - 16 * z**2 + 5 * z).sum(axis=1)
-            styblinski: Array = -(total / 2 / (200 * self.dimension) + 0.5)
-            return styblinski
+            return np.asarray(-(total / 2 / (200 * self.dimension) + 0.5))
         z = (X / 0.75 + 0.5) * math.pi
         steps = np.arange(1, self.dimension + 1)
         michalewicz: Array = (np.sin(z) * np.sin(steps * z**2 / math.pi) ** 20).sum(axis=1)

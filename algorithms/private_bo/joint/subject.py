@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Checked, Count, Interval, NonNegative, OpenProbability, Positive
-from dpaudit.certificate import Claim, Finding, Severity
-from dpaudit.project import AuditPair, Move, RunResult, Subject
+from dpaudit.base.fields import Count, Interval, NonNegative, OpenProbability, Positive
+from dpaudit.certificate import Finding, Severity
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, data_named, off_theorem
 from private_bo.gp import (
     AdditiveFeatures,
     Ball,
@@ -25,7 +27,6 @@ from private_bo.gp import (
 )
 from private_bo.gp.types import Array
 from private_bo.joint.learner import Estimate, Learner, Width
-from private_bo.joint.noise import Noise
 from private_bo.joint.parties import OutOfRange, RewardGate
 from private_bo.joint.problems import (
     BENCHMARKS,
@@ -35,7 +36,7 @@ from private_bo.joint.problems import (
     benchmark,
     bump,
 )
-from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
+from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding, Noise
 
 _Centred = TypeVar("_Centred", bound=CentredStatistics)
 
@@ -65,7 +66,7 @@ def _feature_map(**given: Any) -> FeatureMap:
 
 
 @dataclass(frozen=True)
-class PrivateApproximateGPUCB(Checked, Subject):
+class PrivateApproximateGPUCB(Study):
     """Base: approximate GP-UCB with changing decision sets, from noisy sums over users.
 
     A user brings a decision set and answers one arm of it; both are private. The others see what
@@ -94,14 +95,11 @@ class PrivateApproximateGPUCB(Checked, Subject):
         norm_bound: B, bound of |f|.
         out_of_range: whether a reward outside the range is clipped or refused.
         refresh: share by which the number of rounds grows until V is factorised again.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     default_data: ClassVar[str] = "bump"
 
-    paper_place: ClassVar[str] = ""
+    problem: ClassVar[type[Any]] = DecisionProblem
     lemma_finding: ClassVar[Finding]
     """What is wrong with the paper's noise."""
 
@@ -148,10 +146,6 @@ class PrivateApproximateGPUCB(Checked, Subject):
             least_product=max(-1.0, floor),
         )
 
-    def claim(self) -> Claim:
-        """The (α, β) that the paper states for every user."""
-        return Claim(self.epsilon, self.delta, f"Dubey 2021, {self.paper_place}")
-
     def findings(self) -> tuple[Finding, ...]:
         """The lemma's mistake, where its noise is used, and where the regret theorem is silent."""
         found = [] if self.noise is Noise.TIGHT else [self.lemma_finding]
@@ -167,11 +161,9 @@ class PrivateApproximateGPUCB(Checked, Subject):
             )
         if self.width is not Width.THEOREM or self.width_multiplier != 1.0:
             found.append(
-                Finding(
-                    "off-theorem",
-                    Severity.NOTE,
+                off_theorem(
                     f"The regret bound is not the paper's: the bonus is {self.width_multiplier:g} "
-                    f"times the {self.width} width. Privacy is not affected.",
+                    f"times the {self.width} width.",
                     "Set width to theorem and width_multiplier to 1 where the regret bound "
                     "matters.",
                 )
@@ -273,17 +265,12 @@ class PrivateApproximateGPUCB(Checked, Subject):
         return None
 
     def load(self, source: str, rng: np.random.Generator) -> DecisionProblem:
-        """``bump``, the synthetic problem of the paper, or a benchmark of its Table 1.
-
-        Raises:
-            InputError: if there is no such problem.
-        """
-        if source == "bump":
-            return bump(rng, self.steps)
-        if source in BENCHMARKS:
-            return benchmark(source, rng, self.steps)
-        known = ", ".join(["bump", *BENCHMARKS])
-        raise InputError(f"data is {source!r:.80}; it must be one of {known}.")
+        """``bump``, the synthetic problem of the paper, or a benchmark of its Table 1."""
+        problems: dict[str, Callable[[], DecisionProblem]] = {
+            "bump": lambda: bump(rng, self.steps),
+            **{name: partial(benchmark, name, rng, self.steps) for name in BENCHMARKS},
+        }
+        return data_named(source, problems)
 
     def neighbours(self, data: DecisionProblem, rng: np.random.Generator) -> Iterator[Move]:
         """One user replaced: decision set, reward, or both; rewards within the range and beyond."""
@@ -304,17 +291,18 @@ class PrivateApproximateGPUCB(Checked, Subject):
             other = AnotherUser(data.name, data, turn, arms, reward)
             yield Move(other, f"the user of round {turn + 1} has {what}", extreme)
 
-    def _problem(self, data: Any) -> DecisionProblem:
-        if not isinstance(data, DecisionProblem):
-            raise InputError(f"data is a {type(data).__name__}; it must be a DecisionProblem.")
-        if data.rounds > self.steps:
+    def fitting(self, data: Any) -> DecisionProblem:
+        """The data, if they are such a problem, and not too long."""
+        problem: DecisionProblem = super().fitting(data)
+        if problem.rounds > self.steps:
             raise InputError(
-                f"data has {data.rounds} rounds and steps is {self.steps}; declare more steps."
+                f"data has {problem.rounds} rounds and steps is {self.steps}; declare more steps."
             )
-        return data
+        return problem
 
-    def _result(self, problem: DecisionProblem, choices: list[int]) -> RunResult:
-        regret = problem.regret(choices)
+    def result(self, problem: DecisionProblem, found: list[int]) -> RunResult:
+        """How many users came; and for the owner the regret of the arms that were chosen."""
+        regret = problem.regret(found)
         owner = RunResult(
             summary={
                 "final regret": float(regret[-1]),
@@ -325,7 +313,7 @@ class PrivateApproximateGPUCB(Checked, Subject):
         summary = {
             "algorithm": type(self).__name__,
             "problem": problem.name,
-            "users": len(choices),
+            "users": len(found),
             "features": self.size,
         }
         return RunResult(summary=summary, owner=owner)

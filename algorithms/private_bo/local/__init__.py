@@ -3,26 +3,14 @@
 The paper lets every user add Laplace noise to the own reward, and asks which learners bear the
 heavy tails that this noise has: truncation by feature, truncation by reward, or medians of means.
 Shipped are LDP-ATA-GP-UCB, LDP-TGP-UCB and LDP-MoMA-GP-UCB, with the clip that their claim needs
-and the paper takes for granted. Beside them stand the non-private comparators on the same
-learners: GP-UCB, TGP-UCB, ATA-GP-UCB and MoMA-GP-UCB. Begin with :mod:`~private_bo.local.tgp`,
-``ata`` and ``moma``, which are Algorithms 2, 1 and 3 line by line; thresholds and widths are in
-``schedules``. What is released, claimed and audited is in ``answers`` and ``subject``, and Figure 2
-in ``experiments``. No algorithm of the paper is :mod:`~private_bo.local.one_bit`, which releases
-one bit of a reward at the same ε and looks ahead, without widths.
+and the paper takes for granted. Beside them stand the non-private comparators on the same learners:
+GP-UCB, TGP-UCB, ATA-GP-UCB and MoMA-GP-UCB. Begin with :mod:`~private_bo.local.policies`, which has
+Algorithms 2, 1 and 3 line by line; thresholds and widths are in ``schedules``. What is released,
+claimed and audited is in ``ldp``, ``one_bit``, and Figure 2 in ``experiments``. No algorithm of the
+paper is LDPOneBitGP, which releases one bit of a reward at the same ε and looks ahead, without
+widths.
 """
 
-from private_bo.local.baselines import ATAGPUCB, GPUCB, TGPUCB, LookaheadGP, MoMAGPUCB
-from private_bo.local.ldp import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
-from private_bo.local.one_bit import LDPOneBitGP
+import lazy_loader
 
-__all__ = [
-    "ATAGPUCB",
-    "GPUCB",
-    "LDPATAGPUCB",
-    "LDPTGPUCB",
-    "TGPUCB",
-    "LDPMoMAGPUCB",
-    "LDPOneBitGP",
-    "LookaheadGP",
-    "MoMAGPUCB",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,17 +17,30 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit.base import validate
 from dpaudit.base.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
-from private_bo.local.algorithm import Algorithm, Epochs, bandit_problem
-from private_bo.local.ata import adaptively_truncated_gp_ucb
-from private_bo.local.heavy_tails import FeatureTruncation, RewardTruncation, SubGaussian
-from private_bo.local.lookahead import ask_ahead
-from private_bo.local.moma import median_of_means_gp_ucb
-from private_bo.local.results import run_result
-from private_bo.local.schedules import Constants, MedianOfMeans, MomentOrder, Schedule
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Outcome, Users, in_the_clear
+from private_bo.local.policies import (
+    Epochs,
+    Outcome,
+    Policy,
+    Users,
+    adaptively_truncated_gp_ucb,
+    ask_ahead,
+    in_the_clear,
+    median_of_means_gp_ucb,
+    run_result,
+    truncated_gp_ucb,
+)
+from private_bo.local.schedules import (
+    Constants,
+    FeatureTruncation,
+    MedianOfMeans,
+    MomentOrder,
+    RewardTruncation,
+    Schedule,
+    SubGaussian,
+)
 from private_bo.problems import BanditProblem
 
 
@@ -40,12 +53,9 @@ class Baseline(Checked):
         confidence: δ, the failure probability of the regret bound.
         regularisation: λ.
         width_multiplier: factor on every confidence width; 1 is the published setting.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
-    algorithm: ClassVar[Algorithm[Any]]
+    policy: ClassVar[Policy[Any]]
 
     steps: Count = 1000
     confidence: OpenProbability = 0.1
@@ -62,8 +72,10 @@ class Baseline(Checked):
         Raises:
             InputError: if ``problem`` is none, a reward is no finite number, or users run out.
         """
-        users = Users(bandit_problem(problem=problem), in_the_clear, rng, self.plays)
-        outcome = self.algorithm.play(users, self.constants(problem), rng)
+        users = Users(
+            validate.instance(BanditProblem, problem=problem), in_the_clear, rng, self.plays
+        )
+        outcome = self.policy.play(users, self.constants(problem), rng)
         return run_result(type(self).__name__, problem, outcome, self._settings())
 
     def constants(self, problem: BanditProblem) -> Constants:
@@ -96,7 +108,7 @@ class GPUCB(Baseline):
     not hold for heavy tails.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, SubGaussian)
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, SubGaussian)
 
 
 def _ask_ahead(users: Users, schedule: Schedule, rng: np.random.Generator) -> Outcome:
@@ -110,14 +122,14 @@ def _ask_ahead(users: Users, schedule: Schedule, rng: np.random.Generator) -> Ou
 
 @dataclass(frozen=True)
 class LookaheadGP(Baseline):
-    """The Bayesian lookahead of :mod:`~private_bo.local.lookahead`, without truncation or widths.
+    """The Bayesian lookahead of :mod:`~private_bo.local.policies`, without truncation or widths.
 
     Of the fields only ``steps`` has a use. It is no algorithm of the paper: in Figure 2 it stands
     for what is lost where one width multiplier must serve panels whose noise differs from their
     means by factors from 0.1 to 1.7 (√c/B), as MoMA-GP-UCB's does in panel d.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(_ask_ahead, Schedule)
+    policy: ClassVar[Policy[Any]] = Policy(_ask_ahead, Schedule)
 
 
 @dataclass(frozen=True)
@@ -142,14 +154,14 @@ class HeavyTailed(Baseline):
 class TGPUCB(HeavyTailed):
     """TGP-UCB (Chowdhury & Gopalan 2019): truncates each reward once."""
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, RewardTruncation)
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, RewardTruncation)
 
 
 @dataclass(frozen=True)
 class ATAGPUCB(HeavyTailed):
     """ATA-GP-UCB (Chowdhury & Gopalan 2019): truncates the history by feature, every round."""
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(adaptively_truncated_gp_ucb, FeatureTruncation)
+    policy: ClassVar[Policy[Any]] = Policy(adaptively_truncated_gp_ucb, FeatureTruncation)
 
 
 @dataclass(frozen=True)
@@ -160,7 +172,7 @@ class MoMAGPUCB(Epochs, HeavyTailed):
         plays_per_epoch: k, or None for the theorem's ⌈24 ln(4eT/δ)⌉.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
+    policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None
 

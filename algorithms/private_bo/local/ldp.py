@@ -1,9 +1,9 @@
 """Bayesian optimisation under local differential privacy (Zhou & Tan 2021).
 
-Every user adds Laplace noise to the own reward before it leaves, and the learner works with what
-arrives. The three algorithms differ in how they bear the noise's tails; their privacy is the same.
+The trust model is :class:`LocalAnswers`: every user randomises the own reward before it leaves, and
+a policy works with what arrives. The three algorithms of the paper add Laplace noise; they differ
+in how they bear its tails, and their privacy is the same.
 
->>> import numpy as np
 >>> from dpaudit.ledger import Ledger
 >>> subject = LDPMoMAGPUCB(epsilon=1.0, steps=60, plays_per_epoch=6)
 >>> rng = np.random.default_rng(0)
@@ -16,13 +16,36 @@ arrives. The three algorithms differ in how they bear the noise's tails; their p
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpaudit.base.fields import Count
-from private_bo.local.algorithm import Algorithm, Epochs
-from private_bo.local.ata import adaptively_truncated_gp_ucb
-from private_bo.local.moma import median_of_means_gp_ucb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
+from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Laplace, Mechanism
+from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, off_theorem
+from private_bo.local.policies import (
+    Channel,
+    Epochs,
+    Outcome,
+    Policy,
+    Users,
+    adaptively_truncated_gp_ucb,
+    median_of_means_gp_ucb,
+    run_result,
+    truncated_gp_ucb,
+)
 from private_bo.local.schedules import (
     Constants,
     LaplaceFeatureTruncation,
@@ -31,8 +54,381 @@ from private_bo.local.schedules import (
     MomentOrder,
     theorem_plays_per_epoch,
 )
-from private_bo.local.subject import LocallyPrivate
-from private_bo.local.tgp import truncated_gp_ucb
+from private_bo.problems import AnotherAnswer, BanditProblem
+from private_bo.problems.sources import load_problem
+
+_AT = "reward"
+
+
+class LocalAnswers(Study):
+    """Base of the algorithms whose users randomise their own reward, clipped to a public range.
+
+    The dataclass has the fields ``epsilon``, ``steps``, ``answers_per_user`` and
+    ``bounds_are_public``, and says what is released and how it learns from it.
+    """
+
+    if TYPE_CHECKING:  # at run time the dataclass's own annotations, with their checks, count
+        epsilon: float
+        steps: int
+        answers_per_user: int
+        bounds_are_public: bool
+
+    trust: ClassVar[TrustModel] = TrustModel.LOCAL
+    problem: ClassVar[type[BanditProblem]] = BanditProblem
+    bounds: ClassVar[tuple[str, str]]
+    """What a finding calls the public bounds, at the head of a sentence and within one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.answers_per_user > self.responses:
+            raise InputError(
+                f"answers_per_user is {self.answers_per_user}; it must be at most the number of "
+                f"responses, {self.responses}."
+            )
+
+    # -- what an algorithm says ------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def range(self) -> tuple[float, float]:
+        """The least and the largest reward that are not clipped."""
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """The local randomiser that every reward passes."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """How far one reward may move what the randomiser is given."""
+
+    @abstractmethod
+    def play(self, users: Users, rng: np.random.Generator) -> Outcome:
+        """The algorithm, on responses that have left their users.
+
+        Args:
+            users: whom to ask, over :meth:`channel`.
+            rng: source of what has no privacy role.
+        """
+
+    @abstractmethod
+    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
+        """What happens to a reward on its way to the learner, who sees what the ledger releases."""
+
+    @abstractmethod
+    def _settings(self) -> dict[str, float]:
+        """What a reader of the result must know of the configuration."""
+
+    @property
+    def responses(self) -> int:
+        """How many rewards leave their users."""
+        return self.steps
+
+    @property
+    def plays(self) -> int:
+        """How many users are asked about a point in a row."""
+        return 1
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def invocations(self) -> Iterator[Invocation]:
+        """One invocation: each user's reward, released by the user's own device.
+
+        Different rounds are different users, so that composition is over the answers of one user.
+        """
+        yield self.invocation(
+            self.mechanism,
+            self.sensitivity,
+            unit=PrivacyUnit("response" if self.answers_per_user == 1 else "user"),
+            count=self.answers_per_user,
+            total=self.responses,
+            at=_AT,
+        )
+
+    def claim(self) -> Claim:
+        """ε for each response (Lemma 1 of the paper), so cε for a user of c answers."""
+        total = self.answers_per_user * Fraction(self.epsilon)
+        epsilon = float(total)
+        while Fraction(epsilon) < total:
+            epsilon = math.nextafter(epsilon, math.inf)
+        source = self.source
+        if self.answers_per_user > 1:
+            source += f"; {self.answers_per_user} answers of one user"
+        return Claim(epsilon, 0.0, source)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Data-dependent bounds."""
+        if self.bounds_are_public:
+            return ()
+        return (
+            Finding(
+                "data-dependent-bound",
+                Severity.WARNING,
+                f"{self.bounds[0]} are statistics of the rewards that they protect; the clip and "
+                "the noise scale reveal them, and the guarantee does not count it.",
+                f"Choose {self.bounds[1]} from public knowledge; the clip makes any choice safe.",
+                _AT,
+            ),
+        )
+
+    def not_covered(self) -> tuple[str, ...]:
+        """What an observer learns beside the responses."""
+        return (
+            "Which point each user was asked about is public, and depends on the responses of "
+            "earlier users only.",
+            "That a user answered, and when, is not hidden.",
+            "Answers of one user to other systems, or in another run, add up with these.",
+            "The regret and the true best come from the true means; a run shows them to the owner "
+            "of the data alone.",
+        )
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """The ends of the range, and rewards far outside that the clip must catch."""
+        lower, upper = self.range
+        middle, reach = (lower + upper) / 2, 5.0 * (upper - lower)
+        below, above = middle - reach, middle + reach
+        pairs = (
+            (lower, upper, "the ends of the range, where the guarantee is tight"),
+            (below, above, "rewards outside the range, which the clip must catch"),
+            (middle, above, "an ordinary reward against one far outside the range"),
+        )
+        return tuple(AuditPair(self._all(x), self._all(y), why) for x, y, why in pairs)
+
+    def _all(self, reward: float) -> float | list[float]:
+        """The same reward in every answer of one user."""
+        return reward if self.answers_per_user == 1 else [reward] * self.answers_per_user
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """What one user's answers look like, ``size`` times.
+
+        Args:
+            data: the user's reward, or the list of all ``answers_per_user`` rewards.
+            size: number of independent transcripts.
+            rng: source of the noise.
+
+        Returns:
+            Shape (size,), or (size, answers_per_user) if there are several answers.
+
+        Raises:
+            InputError: if the number of rewards is not ``answers_per_user``.
+        """
+        rewards = validate.real_array(data=data)
+        wanted = () if self.answers_per_user == 1 else (self.answers_per_user,)
+        if rewards.shape != wanted:
+            raise InputError(
+                f"data has shape {rewards.shape}; it must be one user's "
+                f"{'reward' if not wanted else f'list of {self.answers_per_user} rewards'}."
+            )
+        return self._model(rewards, size, rng)
+
+    def _model(self, rewards: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        return self.mechanism.release_many(rewards, size, rng)
+
+    def modelled(self) -> Iterator[tuple[float, BanditProblem]]:
+        """Rewards at the ends of the range, each with a problem whose first user has it."""
+        if self.answers_per_user > 1:
+            return  # which later answers are the same user's follows from the points
+        problem = self.load(self.default_data, np.random.default_rng(0))
+        for reward in self.range:
+            yield reward, AnotherAnswer.of(problem, turn=0, value=reward)
+
+    # -- run -------------------------------------------------------------------------------------
+
+    def load(self, source: str, rng: np.random.Generator) -> BanditProblem:
+        """A problem by name or path; see :func:`private_bo.problems.sources.load_problem`."""
+        return load_problem(source, rng, answers_per_user=self.answers_per_user)
+
+    def neighbours(self, data: BanditProblem, rng: np.random.Generator) -> Iterator[Move]:
+        """One user's reward replaced, within the range and far beyond."""
+        first, last = 0, self.responses - 1
+        early, late, middle = (int(turn) for turn in rng.integers(self.responses, size=3))
+        lower, upper = self.range
+        centre, reach = (lower + upper) / 2, 500.0 * (upper - lower)
+        tries = (
+            (first, upper, "the top of the range", False),
+            (early, lower, "the bottom of the range", False),
+            (middle, centre, "the middle of the range", False),
+            (last, upper, "the top of the range", False),
+            (first, centre - reach, "a value far below the range", True),
+            (late, centre + reach, "a value far above the range", True),
+        )
+        for turn, value, what, extreme in tries:
+            other = AnotherAnswer.of(data, turn=turn, value=value)
+            yield Move(other, f"the reward of the user of round {turn + 1} is {what}", extreme)
+
+    def search(self, problem: BanditProblem, ledger: Ledger, rng: np.random.Generator) -> Outcome:
+        """Ask users over :meth:`channel`; the generator draws answers and dictionaries."""
+        return self.play(Users(problem, self.channel(ledger, rng), rng, self.plays), rng)
+
+    def result(self, problem: BanditProblem, found: Outcome) -> RunResult:
+        """The recommendation; and for the owner the regret."""
+        notes = {"epsilon of one response": self.epsilon} | self._settings()
+        return run_result(type(self).__name__, problem, found, notes)
+
+    def release(self, ledger: Ledger, user: str, value: Any) -> float:
+        """One release at the ledger's door."""
+        return float(ledger.release(self.mechanism, value, unit=user, at=_AT))
+
+
+def one_number(user: str, reward: Any) -> Any:
+    """The reward, if it is not several.
+
+    Raises:
+        InputError: if it has a shape.
+    """
+    if np.ndim(reward) != 0:
+        raise InputError(f"reward of {user!r} has shape {np.shape(reward)}; it must be one number.")
+    return reward
+
+
+@dataclass(frozen=True)
+class LocallyPrivate(LocalAnswers):
+    """Base of the algorithms whose users add Laplace noise to their own reward.
+
+    The mechanism is Curator 1 of Zhou & Tan 2021 with the clip that its claim needs:
+    ``clip(y, ±(B+R)) + Laplace(2(B+R)/ε)``, which is ε-locally private for every real input,
+    whatever the law of the noise. Section 4.5 of the paper does without the clip, for unbounded
+    noise, and its (ε, δ) is then an average over the noise; that variant is not offered.
+
+    Rewards are neither scaled nor centred: B, R and the rewards are in the same units. Where B + R
+    is too small for the data, rewards are clipped, which costs accuracy and never privacy.
+
+    Attributes:
+        epsilon: ε of one response.
+        reward_bound: B, bound of the mean reward.
+        noise_bound: R, bound of the deviation of a reward from its mean.
+        steps: T, the number of responses at most.
+        confidence: δ, the failure probability of the regret bound (no privacy parameter).
+        dictionary_accuracy: ε̃ in (0, 1) of the Nyström features (no privacy parameter).
+        regularisation: λ.
+        answers_per_user: how often one user may answer; c answers cost cε.
+        width_multiplier: factor on every confidence width β; 1 is the theorem's.
+        bounds_are_public: whether B and R were chosen without looking at the rewards.
+    """
+
+    bounds: ClassVar[tuple[str, str]] = ("The reward bound B and the noise bound R", "B and R")
+    policy: ClassVar[Policy[Any]]
+
+    epsilon: Positive = 1.0
+    reward_bound: Positive = 1.0
+    noise_bound: NonNegative = 1.0
+    steps: Count = 1000
+    confidence: OpenProbability = 0.1
+    dictionary_accuracy: OpenProbability = 0.1
+    regularisation: Positive = 1.0
+    answers_per_user: Count = 1
+    width_multiplier: Positive = 1.0
+    bounds_are_public: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < (scale := 2.0 * self.clip_bound / self.epsilon) < math.inf:
+            raise InputError(
+                f"epsilon is {self.epsilon!r}, so that the noise scale 2(B+R)/ε is {scale}; it "
+                "must be a finite number above 0."
+            )
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    @property
+    def clip_bound(self) -> float:
+        """B + R, the largest magnitude of a reward that is not clipped."""
+        return self.reward_bound + self.noise_bound
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """±(B + R)."""
+        return -self.clip_bound, self.clip_bound
+
+    @property
+    def sensitivity(self) -> float:
+        """2(B + R)."""
+        return 2.0 * self.clip_bound
+
+    @property
+    def mechanism(self) -> Laplace:
+        """The local randomiser that every reward passes."""
+        bound = self.clip_bound
+        return Laplace.calibrated(
+            epsilon=self.epsilon, sensitivity=2.0 * bound, clip=(-bound, bound)
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Data-dependent bounds, and settings for which the regret theorem does not speak."""
+        findings = list(super().findings())
+        if departures := self._departures():
+            changed = f"The regret bound is not the paper's: {', '.join(departures)}."
+            findings.append(
+                off_theorem(changed, "Keep the defaults where the regret bound matters.")
+            )
+        if reasons := self._obstacles():
+            findings.append(
+                Finding(
+                    "cannot-learn",
+                    Severity.NOTE,
+                    f"This setting cannot learn: {', and '.join(reasons)}. Privacy is not "
+                    "affected.",
+                    "Lower width_multiplier and plays_per_epoch, or see LDPOneBitGP, which has "
+                    "neither.",
+                )
+            )
+        return tuple(findings)
+
+    def _obstacles(self) -> list[str]:
+        """Why the run learns nothing, whatever the rewards: the theorems' settings do at usual T.
+
+        The last width is at least that of one feature, or of a gain of 1 nat.
+        """
+        rounds = self.responses // self.plays
+        reasons = ["all users are asked about one point, in a single epoch"]
+        width = self.policy.schedule(self.constants).width(rounds, 1)
+        least = width / math.sqrt(1.0 + rounds / self.regularisation)
+        if least > 2.0 * self.reward_bound:
+            reasons.append(
+                f"its confidence intervals have half widths of at least {least:.3g} after "
+                f"{rounds} rounds, and means differ by {2.0 * self.reward_bound:g} at most"
+            )
+        return reasons[0 if rounds == 1 else 1 :]
+
+    def _departures(self) -> list[str]:
+        """Settings that differ from the theorem's."""
+        factor = self.width_multiplier
+        return [] if factor == 1.0 else [f"widths are {factor:g} times the theorem's"]
+
+    @property
+    def constants(self) -> Constants:
+        """What thresholds and widths follow from, with v and c as in Theorem 2 and Corollary 1."""
+        B, R, scale = self.reward_bound, self.noise_bound, self.mechanism.scale
+        return Constants(
+            horizon=self.steps,
+            B=B,
+            R=R,
+            v=B**2 + R**2 + 2.0 * scale**2,
+            c=R**2 + 2.0 * scale**2,
+            confidence=self.confidence,
+            regularisation=self.regularisation,
+            width_multiplier=self.width_multiplier,
+            laplace_scale=scale,
+            accuracy=self.dictionary_accuracy,
+        )
+
+    def _settings(self) -> dict[str, float]:
+        """What a reader of the result must know of the configuration."""
+        return {"width multiplier": self.width_multiplier}
+
+    def play(self, users: Users, rng: np.random.Generator) -> Outcome:
+        """The algorithm, on responses that have left their users.
+
+        Args:
+            users: whom to ask, over :meth:`channel`.
+            rng: source of the dictionaries.
+        """
+        return self.policy.play(users, self.constants, rng)
+
+    def channel(self, ledger: Ledger, rng: np.random.Generator | None = None) -> Channel:
+        """CTL(ε), Curator 1: the learner sees what the ledger releases."""
+        return lambda user, reward: self.release(ledger, user, one_number(user, reward))
 
 
 @dataclass(frozen=True)
@@ -43,9 +439,7 @@ class LDPATAGPUCB(LocallyPrivate):
     """
 
     source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 1"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(
-        adaptively_truncated_gp_ucb, LaplaceFeatureTruncation
-    )
+    policy: ClassVar[Policy[Any]] = Policy(adaptively_truncated_gp_ucb, LaplaceFeatureTruncation)
 
 
 @dataclass(frozen=True)
@@ -57,7 +451,7 @@ class LDPTGPUCB(LocallyPrivate):
     """
 
     source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 2"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, LaplaceTruncation)
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, LaplaceTruncation)
 
 
 @dataclass(frozen=True)
@@ -74,7 +468,7 @@ class LDPMoMAGPUCB(Epochs, LocallyPrivate):
     """
 
     source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 3"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
+    policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None
     moment: MomentOrder = 1.0

@@ -5,7 +5,6 @@ it lies in a public range [lower, upper], which need not be symmetric, and one b
 user (Duchi, Jordan and Wainwright 2018, *Minimax optimal procedures for locally private
 estimation*, Section 4.2.1).
 
->>> import numpy as np
 >>> from dpaudit.ledger import Ledger
 >>> subject = LDPOneBitGP(epsilon=1.0, lower=-1.4, upper=1.4, steps=60)
 >>> rng = np.random.default_rng(0)
@@ -31,9 +30,8 @@ from dpaudit.base.fields import Count, Finite, Positive
 from dpaudit.certificate import Finding, Severity
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import RandomizedResponse
-from private_bo.local.answers import LocalAnswers, one_number
-from private_bo.local.lookahead import ask_ahead
-from private_bo.local.users import Channel, Outcome, Users
+from private_bo.local.ldp import LocalAnswers, one_number
+from private_bo.local.policies import Channel, Outcome, Users, ask_ahead
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class LDPOneBitGP(LocalAnswers):
     variance c² - (2s - 1)², in which the reward's own deviation is included. Laplace noise of the
     same ε and range has 8/ε² beside it: 8 against at most 4.7 at ε = 1, 32 against 16.7 at 1/2.
 
-    The learner is :mod:`~private_bo.local.lookahead`; it has no widths and nothing to tune.
+    The learner is :mod:`~private_bo.local.policies`; it has no widths and nothing to tune.
 
     Attributes:
         epsilon: ε of one response.
@@ -56,9 +54,6 @@ class LDPOneBitGP(LocalAnswers):
         steps: T, the number of responses.
         answers_per_user: how often one user may answer; c answers cost cε.
         bounds_are_public: whether the range was chosen without looking at the rewards.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     source: ClassVar[str] = "Duchi, Jordan & Wainwright 2018, Section 4.2.1"

@@ -1,19 +1,371 @@
-"""The modeller: GP-UCB on released rows (Kharkovskii, Dai & Low 2020, Algorithm 2)."""
+"""The modeller: GP-UCB on released rows (Kharkovskii, Dai & Low 2020, Algorithm 2).
+
+What crosses between curator and modeller comes first: one release of all rows, then outputs that
+are asked for. Then how released rows are read: as they are, with de-biased distances, or as noisy
+inputs; and hyperparameters, given or by maximum likelihood on what was released.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Checked, Natural, OpenProbability, Positive
-from private_bo.gp.types import Array, Indices
-from private_bo.outsourced.inputs import InputModel, Inputs
-from private_bo.outsourced.likelihood import Hyperparameters, most_likely
-from private_bo.outsourced.protocol import Query, Release
+from dpaudit.base.fields import (
+    Checked,
+    Count,
+    Finite,
+    Natural,
+    NonNegative,
+    OpenProbability,
+    Positive,
+)
+from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
+from private_bo.gp.types import Array, Indices, array_of, point_set
+
+Query = Callable[[int], float]
+"""The modeller's only way back to the curator: a row number in, its output out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Checked):
+    """What the curator publishes.
+
+    Attributes:
+        points: the transformed rows Z (n, r), read-only.
+        noise_variance: public variance of the noise in each entry; 0 if none was added.
+
+    Raises:
+        InputError: if ``points`` is no matrix of finite numbers or the variance is negative.
+    """
+
+    points: Annotated[Array, array_of("n", "r")] = field(repr=False)
+    noise_variance: NonNegative = 0.0
+
+    @property
+    def size(self) -> int:
+        """n, the number of rows."""
+        return int(self.points.shape[0])
+
+
+@dataclass(eq=False)
+class AnswerDesk(Checked):
+    """The curator's side of a query: measures a row once and hands out its output.
+
+    Attributes:
+        size: number of rows n.
+        measure: measures the output of a row.
+        publish: how an output leaves; None for in the clear, outside the privacy claim.
+    """
+
+    size: Count
+    measure: Query
+    publish: Callable[[int, float], float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._asked: set[int] = set()
+
+    def ask(self, row: int) -> float:
+        """The output of a row.
+
+        Args:
+            row: row number, 0 <= row < n, not asked before.
+
+        Raises:
+            InputError: if there is no such row, it has been measured already, or its output is no
+                finite number.
+        """
+        asked: object = row  # callers without a type checker may ask anything
+        whole = isinstance(asked, Integral) and not isinstance(asked, bool | np.bool_)
+        if not whole or not 0 <= row < self.size:
+            raise InputError(
+                f"row is {row!r}; it must be a whole number from 0 to {self.size - 1}."
+            )
+        number = int(row)
+        if number in self._asked:
+            raise InputError(f"row is {number}, which has been measured; ask for another row.")
+        output = validate.finite(output=self.measure(number))
+        released = output if self.publish is None else self.publish(number, output)
+        self._asked.add(number)
+        return released
+
+
+class ClippedPosterior:
+    """The posterior of a finite domain, negative eigenvalues of the observed Gram matrix set to 0.
+
+    It is solved anew after every observation, in O(n t²): slower than
+    :class:`private_bo.gp.FinitePosterior`, for kernels that the latter cannot take.
+
+    Args:
+        domain: the n points.
+        kernel: of unit variance, symmetric.
+        noise_variance: λ > 0 of an observation.
+    """
+
+    def __init__(self, domain: FiniteDomain, kernel: Kernel, noise_variance: float) -> None:
+        self._domain = domain
+        self._kernel = kernel
+        self._noise = noise_variance
+        self._rows: list[int] = []
+        self._outputs: list[float] = []
+        self._columns = np.empty((domain.size, 0))
+        self.mean: Array = np.zeros(domain.size)
+        self.variance: Array = np.ones(domain.size)
+
+    def update(self, index: int, y: float) -> None:
+        """Condition on the observation ``y`` of the point ``index``."""
+        self._rows.append(index)
+        self._outputs.append(y)
+        column = self._domain.kernel_columns(self._kernel, [index])
+        self._columns = np.hstack([self._columns, column])
+        values, vectors = np.linalg.eigh(self._columns[self._rows])
+        whitened = self._columns @ (vectors / np.sqrt(np.maximum(values, 0.0) + self._noise))
+        weights = vectors.T @ np.array(self._outputs)
+        self.mean = whitened @ (weights / np.sqrt(np.maximum(values, 0.0) + self._noise))
+        self.variance = np.maximum(1.0 - np.einsum("ij,ij->i", whitened, whitened), 0.0)
+
+
+class InputModel(StrEnum):
+    """What the modeller makes of the noise that the curator declares."""
+
+    ORDINARY = "ordinary"
+    """Nothing: the SE kernel on the released rows, as in the paper."""
+    DEBIASED = "debiased"
+    """Squared distances less their expected excess 2rσ²."""
+    EXPECTED = "expected"
+    """The SE kernel averaged over the inputs given the release."""
+
+    def read(self, release: Release) -> Inputs:
+        """The released rows under this model."""
+        variance = release.noise_variance
+        if self is InputModel.ORDINARY or variance == 0:
+            return _PlainInputs(release.points)
+        if self is InputModel.DEBIASED:
+            return _DebiasedInputs(release.points, variance)
+        return PosteriorInputs.given(release)
+
+
+class Inputs(ABC):
+    """A kernel on row numbers: ``share`` of f is smooth in the release, the rest is each row's own.
+
+    f(x_i) = sqrt(s) g(i) + sqrt(1 - s) h_i, with g ~ GP(0, k) and independent unit normals h_i.
+    """
+
+    @abstractmethod
+    def scaled(self, length_scale: float) -> Array:
+        """Points (n, r) on which ``kernel`` is defined."""
+
+    @abstractmethod
+    def kernel(self, length_scale: float) -> Kernel:
+        """Unit-variance kernel k of the smooth share, on the points of :meth:`scaled`."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """Diagonal of the smallest box around the inputs, in the units of the release."""
+
+    def share(self, length_scale: float) -> float:
+        """The share s of the smooth part, in (0, 1]."""
+        return 1.0
+
+    def posterior(
+        self, length_scale: float, noise_variance: float
+    ) -> FinitePosterior | ClippedPosterior:
+        """The prior of the smooth share on all rows, ready for observations."""
+        domain = FiniteDomain(self.scaled(length_scale))
+        kernel = self.kernel(length_scale)
+        return FinitePosterior.of(domain, kernel, noise_variance, Storage.ROWS)
+
+
+@dataclass(frozen=True, eq=False)
+class _PlainInputs(Inputs):
+    """The released rows taken for the inputs.
+
+    Attributes:
+        points: (n, r).
+    """
+
+    points: Array
+
+    @property
+    def diameter(self) -> float:
+        return float(np.linalg.norm(np.ptp(self.points, axis=0)))
+
+    def scaled(self, length_scale: float) -> Array:
+        return self.points
+
+    def kernel(self, length_scale: float) -> Kernel:
+        return SquaredExponential(length_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _DebiasedInputs(_PlainInputs):
+    """The released rows with squared distances less 2rσ².
+
+    Attributes:
+        noise_variance: σ² of each entry.
+    """
+
+    noise_variance: float
+
+    def kernel(self, length_scale: float) -> Kernel:
+        excess = 2.0 * self.points.shape[1] * self.noise_variance
+        return DebiasedSquaredExponential(length_scale, excess)
+
+    def posterior(self, length_scale: float, noise_variance: float) -> ClippedPosterior:
+        domain = FiniteDomain(self.scaled(length_scale))
+        return ClippedPosterior(domain, self.kernel(length_scale), noise_variance)
+
+
+@dataclass(frozen=True)
+class DebiasedSquaredExponential(Checked, Kernel):
+    """exp(-max(‖z - z'‖² - excess, 0)/(2 l²)); not positive semi-definite in general.
+
+    Clipped eigenvalues (:class:`ClippedPosterior`) make it usable; it needs observation noise.
+
+    Attributes:
+        length_scale: l > 0.
+        excess: expected squared distance of two releases of equal rows, 2rσ² >= 0.
+    """
+
+    length_scale: Positive
+    excess: NonNegative
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Covariance of the values at the rows of X (n, d) and Y (m, d), shape (n, m)."""
+        plain = SquaredExponential(self.length_scale)(X, Y)
+        bias = math.exp(min(0.5 * self.excess / self.length_scale**2, 700.0))
+        return np.minimum(plain * bias, 1.0)
+
+    def diagonal(self, X: Array) -> Array:
+        """Prior variance at the rows of X (n, d), shape (n,)."""
+        return np.ones(point_set(X=X).shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorInputs(Inputs):
+    """Inputs known up to independent normal errors, and the SE kernel averaged over them.
+
+    For x_i ~ N(m_i, diag p) independently, E k(x_i, x_j) for i ≠ j is, coordinate by coordinate,
+    l/√(l² + 2p) · exp(-(m_i - m_j)²/(2 (l² + 2p))) (the integral of a Gaussian), and it is 1 for
+    i = j. So f has the covariance of a smooth part of share ∏ l/√(l² + 2p) and a part of each
+    row's own.
+
+    Attributes:
+        means: m (n, r).
+        variances: p (r,).
+    """
+
+    means: Array
+    variances: Array
+
+    @classmethod
+    def given(cls, release: Release) -> PosteriorInputs:
+        """The posterior of the inputs under a normal prior of variance var(Z) - σ².
+
+        With prior variance v the mean is shrunk by v/(v + σ²) and p = v σ²/(v + σ²). The prior is
+        taken from the release, never from the private rows. Noise that is not normal enters with
+        its variance.
+        """
+        middle = release.points.mean(axis=0)
+        noise = release.noise_variance
+        prior = np.maximum(release.points.var(axis=0) - noise, 1e-9 * noise)
+        shrinkage = prior / (prior + noise)
+        return cls((release.points - middle) * shrinkage, shrinkage * noise)
+
+    @property
+    def diameter(self) -> float:
+        """Largest distance within the box around the means."""
+        return float(np.linalg.norm(np.ptp(self.means, axis=0)))
+
+    def scaled(self, length_scale: float) -> Array:
+        """The means in units of the averaged kernel's length scales, shape (n, r)."""
+        return self.means / np.sqrt(length_scale**2 + 2.0 * self.variances)
+
+    def kernel(self, length_scale: float) -> Kernel:
+        """The smooth part of the averaged kernel, for scaled means."""
+        return SquaredExponential(1.0)
+
+    def share(self, length_scale: float) -> float:
+        """The smooth part of the prior variance, ∏ l/√(l² + 2p)."""
+        return float(np.prod(length_scale / np.sqrt(length_scale**2 + 2.0 * self.variances)))
+
+
+_LENGTHS = 16
+_NOISE_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Hyperparameters(Checked):
+    """Of y = f(x) + noise with f ~ GP(mean, signal_variance · SE(length_scale)).
+
+    Attributes:
+        length_scale: l > 0, in the units of the released rows.
+        mean: of f.
+        signal_variance: σ_y² > 0.
+        noise_variance: σ_n² > 0 of an output.
+    """
+
+    length_scale: Positive
+    mean: Finite = 0.0
+    signal_variance: Positive = 1.0
+    noise_variance: Positive = 1e-5
+
+
+def most_likely(inputs: Inputs, rows: Sequence[int], outputs: Sequence[float]) -> Hyperparameters:
+    """The hyperparameters of largest marginal likelihood given the outputs of some rows.
+
+    Length scale and noise-to-signal ratio are searched on a grid that is public but for the
+    diameter of the release; mean and signal variance have closed forms (generalised least squares).
+
+    Args:
+        inputs: the released rows.
+        rows: at least 2 distinct row numbers.
+        outputs: what was returned for them.
+    """
+    y = np.asarray(outputs, dtype=np.float64)
+    diameter = inputs.diameter or 1.0
+    best, chosen = -math.inf, Hyperparameters(diameter)
+    for length in diameter * np.geomspace(1 / 50, 2.0, _LENGTHS):
+        gram = _correlation(inputs, list(rows), float(length))
+        for ratio in _NOISE_RATIOS:
+            value, mean, signal = _profile(gram, y, ratio)
+            if value > best:
+                best = value
+                chosen = Hyperparameters(float(length), mean, signal, ratio * signal)
+    return chosen
+
+
+def _correlation(inputs: Inputs, rows: list[int], length: float) -> Array:
+    """Prior correlation of f at distinct rows."""
+    points, share = inputs.scaled(length)[rows], inputs.share(length)
+    gram = share * inputs.kernel(length)(points, points)
+    gram.flat[:: len(rows) + 1] = 1.0
+    return np.asarray(gram)
+
+
+def _profile(gram: Array, y: Array, ratio: float) -> tuple[float, float, float]:
+    """Log-likelihood (up to a constant), mean and signal variance that maximise it."""
+    covariance = gram + ratio * np.eye(y.size)
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:  # de-biased distances need not give a covariance
+        return -math.inf, 0.0, 1.0
+    whitened = np.linalg.solve(factor, np.column_stack([y, np.ones(y.size)]))
+    mean = float(whitened[:, 1] @ whitened[:, 0] / (whitened[:, 1] @ whitened[:, 1]))
+    residual = whitened[:, 0] - mean * whitened[:, 1]
+    signal = max(float(residual @ residual) / y.size, 1e-12)
+    log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
+    return -0.5 * (y.size * math.log(signal) + log_determinant), mean, signal
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +403,6 @@ class Modeller(Checked):
         confidence: δ' in (0, 1), of the regret bound (not a privacy parameter).
         width_multiplier: 1 for the theory's width.
         inputs: what is made of the declared noise.
-
-    Raises:
-        InputError: if a parameter is outside its range.
 
     >>> release = Release(np.linspace(0.0, 3.0, 50)[:, np.newaxis])
     >>> modeller = Modeller(Hyperparameters(length_scale=1.0), steps=10, initial=2)

@@ -7,6 +7,7 @@ import gzip
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,11 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, NonNegative
+from private_bo.base import data_named
 from private_bo.gp.types import Array, Indices, array_of
-from private_bo.outsourced.likelihood import Hyperparameters
+from private_bo.outsourced.modeller import Hyperparameters
 from private_bo.problems import recorded_sales
-from private_bo.problems.files import data_file
+from private_bo.problems.sources import data_file
 
 NORM = 25.0
 """Largest norm of the rows in every experiment of the paper."""
@@ -196,15 +198,13 @@ def load_problem(
     Raises:
         InputError: if there is no such problem, or its file is missing or malformed.
     """
-    if source == "grid":
-        return grid_problem(rng)
-    if source == "taipei":
-        return properties(public_scale=public_scale)
-    if source == "loans":
-        return loans(public_scale=public_scale)
-    if Path(source).suffix in (".csv", ".gz"):
-        return loans(source, public_scale=public_scale)
-    raise InputError(
-        f"data is {source!r:.80}; it must be grid, taipei, loans, or the path of a .csv or .csv.gz "
-        "file of loans."
+    return data_named(
+        source,
+        {
+            "grid": lambda: grid_problem(rng),
+            "taipei": lambda: properties(public_scale=public_scale),
+            "loans": lambda: loans(public_scale=public_scale),
+        },
+        dict.fromkeys((".csv", ".gz"), partial(loans, public_scale=public_scale)),
+        files=", or the path of a .csv or .csv.gz file of loans",
     )

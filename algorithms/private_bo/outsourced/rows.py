@@ -1,4 +1,4 @@
-"""The private rows: what is checked before anything is released, and their linear algebra."""
+"""The private rows: what is checked before a release, their linear algebra, and small pairs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
+from dpaudit.project import AuditPair
 from private_bo.gp.types import Array, point_set
 
 LARGEST_RELEASE = 2**31
@@ -122,3 +123,30 @@ def largest_l2_gain(projection: Array) -> float:
 def _rounded_up(value: float) -> float:
     """The value with a margin for the rounding of its computation; whole numbers are exact."""
     return value if value == round(value) else value * (1 + 1e-12)
+
+
+def small_pairs(columns: int, norm_bound: float) -> tuple[AuditPair, ...]:
+    """4d + 1 rows on the axes and in the middle; one in the middle or at the rim moves by 1.
+
+    Args:
+        columns: d of the rows.
+        norm_bound: largest legal norm of a row.
+    """
+    axes = np.concatenate([np.eye(columns), -np.eye(columns)])
+    shape = np.concatenate([axes, 0.5 * axes, np.zeros((1, columns))])
+    # Radii that differ, so that the rows are not centred and nothing is exactly 0 by symmetry.
+    rows = 0.9 * norm_bound * shape * np.linspace(0.8, 1.0, len(shape))[:, np.newaxis]
+    step = min(1.0, 0.1 * norm_bound)
+    diagonal = step * np.ones(columns) / math.sqrt(columns)
+    across = np.where(np.arange(columns) == 0, -diagonal, diagonal)
+    return (
+        # Along diagonals the L1 distance is largest, in which Laplace noise is calibrated.
+        _pair(rows, len(rows) - 1, diagonal, f"the row in the middle moves by {step:g}"),
+        _pair(rows, 0, across, f"a row at the rim moves by {step:g}"),
+    )
+
+
+def _pair(rows: Array, row: int, move: Array, why: str) -> AuditPair:
+    moved = rows.copy()
+    moved[row] += move
+    return AuditPair(rows.tolist(), moved.tolist(), why)

@@ -15,16 +15,15 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord, certify
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.project import RunResult
+from private_bo.own.answers import JointStudy, LocalStudy
 from private_bo.own.federated import FederatedStudy
-from private_bo.own.joint import JointStudy
-from private_bo.own.local import LocalStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.spaces import Space
-from private_bo.own.studies import NUMBERED, Study, listed
+from private_bo.own.studies import NUMBERED, OwnStudy, listed
 from private_bo.threads import single_threaded
 
-_STUDIES: dict[str, type[Study]] = {
+_STUDIES: dict[str, type[OwnStudy]] = {
     "local": LocalStudy,
     "joint": JointStudy,
     "local-joint": LocalJointStudy,
@@ -59,7 +58,7 @@ def study(
     epsilon: float,
     trust: str = "local",
     **settings: Any,
-) -> Study:
+) -> OwnStudy:
     """A subject for ``dpaudit certify``, ``run`` and ``audit``; its parties ask and tell.
 
     Args:

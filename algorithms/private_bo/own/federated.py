@@ -24,11 +24,10 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult
 from private_bo.federated import DPFTS, Broadcast, Report, Server
-from private_bo.federated.agent import posterior_draws
+from private_bo.federated.agents import posterior_draws
 from private_bo.gp.types import Array
-from private_bo.own.features import LandmarkFeatures
-from private_bo.own.server import Question
-from private_bo.own.studies import Fixed, Study, asked_between, clipped
+from private_bo.own.server import LandmarkFeatures, Question
+from private_bo.own.studies import Fixed, OwnStudy, asked_between, clipped
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
@@ -38,7 +37,7 @@ _LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class FederatedStudy(Study):
+class FederatedStudy(OwnStudy):
     """Agents keep their data; the trusted server averages vectors and broadcasts with noise.
 
     An agent is protected over the whole run: its vectors may as well have been zero. Fields as in
@@ -90,12 +89,12 @@ class FederatedStudy(Study):
 
     # -- run -------------------------------------------------------------------------------------
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Agents evaluate, report, and receive, round by round; returns the last broadcast."""
         server = self.server(ledger)
-        agents = [self.agent(n, own) for n, own in enumerate(rng.spawn(len(people)))]
+        agents = [self.agent(n, own) for n, own in enumerate(rng.spawn(len(problem)))]
         for turn in range(self.rounds + 1):
-            for agent, record in zip(agents, people, strict=True):
+            for agent, record in zip(agents, problem, strict=True):
                 for _ in range(self.evaluations):
                     question = agent.ask()
                     agent.tell(question.number, self.measure(question.point, record))
@@ -105,9 +104,9 @@ class FederatedStudy(Study):
                     agent.receive(broadcast)
         return agents, broadcast
 
-    def shown(self, parties: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """What the last broadcast recommends; each agent's best is for the owner alone."""
-        agents, broadcast = parties
+        agents, broadcast = found
         common = self.maps[0].argmax(broadcast.vectors[0, : self.maps[0].size])
         owner = RunResult({"best of each agent": [agent.best().tolist() for agent in agents]})
         return RunResult(self.summary(common.tolist()), owner=owner)

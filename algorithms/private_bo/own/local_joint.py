@@ -20,16 +20,16 @@ from dpaudit.base.fields import OpenProbability
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
-from private_bo.hushed import Hushed
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
-from private_bo.own.spaces import Named, Space, named
-from private_bo.own.studies import Between, Fixed, Study, clipped
+from private_bo.own.spaces import Space
+from private_bo.own.studies import Between, Fixed, OwnStudy, clipped
+from private_bo.redacted_errors import Named, Redacted, named
 
 _FEATURES = 15
 
 
 @dataclass(frozen=True)
-class LocalJointStudy(Study):
+class LocalJointStudy(OwnStudy):
     """Users choose among options of their own and send noisy statistics. Fields as in the base.
 
     The first kernel is used, with 15 features at most: the noise grows with their number.
@@ -64,10 +64,10 @@ class LocalJointStudy(Study):
         """
         return self.inner.client(validate.text(user=user), validate.instance(Ledger, ledger=ledger))
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Ask one user after the other."""
         server = self.server(rng)
-        for number, record in enumerate(people, start=1):
+        for number, record in enumerate(problem, start=1):
             options = self.space.candidates
             if self.options is not None and not isinstance(record, Fixed):
                 own = record.record if isinstance(record, Between) else record
@@ -76,13 +76,13 @@ class LocalJointStudy(Study):
             server.tell(device.answer(server.ask(), options, _Played(self, record, options)))
         return server
 
-    def shown(self, server: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The recommended point; reports are long vectors and are not shown."""
-        return RunResult(self.summary(server.best().tolist()))
+        return RunResult(self.summary(found.best().tolist()))
 
 
 @dataclass(eq=False)
-class _Played(Hushed):
+class _Played(Redacted):
     """A user's answer about an option, of whose errors the study's own sentence is told."""
 
     study: LocalJointStudy

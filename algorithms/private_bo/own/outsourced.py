@@ -22,19 +22,17 @@ from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
-from private_bo.outsourced.inputs import InputModel
-from private_bo.outsourced.likelihood import Hyperparameters, most_likely
-from private_bo.outsourced.protocol import AnswerDesk
+from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
-from private_bo.own.studies import NUMBERED, Between, Study, asked_between, clipped
+from private_bo.own.studies import NUMBERED, Between, OwnStudy, asked_between, clipped
 
 _INITIAL = 10
 _WIDTH = 1.0
 
 
 @dataclass(frozen=True)
-class OutsourcedStudy(Study):
+class OutsourcedStudy(OwnStudy):
     """The curator publishes noisy rows; the modeller asks for noisy outputs, by row number.
 
     Neighbours differ in one row, which moves by at most ``protected`` half-diagonals of the box and
@@ -85,22 +83,19 @@ class OutsourcedStudy(Study):
             InputError: if the rows are no (users, d) of finite numbers.
         """
         validate.instance(Ledger, ledger=ledger)
-        return self.inner.publish(self._scaled(self.people(rows)), ledger)
+        return self.inner.publish(self._scaled(self.fitting(rows)), ledger)
 
     def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
         """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
-        records = self.people(rows)
+        records = self.fitting(rows)
         validate.instance(Ledger, ledger=ledger)
 
         def ask(row: int) -> Any:
             return self.measure(_place(records[row]), row)
 
         def measure(row: int) -> float:
-            own = records[row]
-            found = own.between.asked(ask) if isinstance(own, _Asked) else None
-            if found is None:
-                found = own.answer if isinstance(own, _Moved) else ask(row)
-            return clipped(found, self.answers)
+            own = records[row].answer if isinstance(records[row], _Row) else ask(row)
+            return clipped(own.asked(ask) if isinstance(own, Between) else own, self.answers)
 
         return self.inner.desk(len(records), measure, ledger)
 
@@ -128,7 +123,7 @@ class OutsourcedStudy(Study):
         """The rows: of a file, its columns in order; without one, random points of the box."""
         if source == NUMBERED:
             low, high = self.space.bounds.T
-            return self.people(low + rng.random((self.users, len(low))) * (high - low))
+            return self.fitting(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
         wide = self.space.dimensions
         for number, row in enumerate(rows, start=1):
@@ -136,27 +131,27 @@ class OutsourcedStudy(Study):
                 if validate.private(row).shape == (wide,):
                     continue
             raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
-        return self.people(point_set(rows=validate.private(rows)))
+        return self.fitting(point_set(rows=validate.private(rows)))
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Publish, ask, and be told."""
-        modeller = self.modeller(self.publish(people, ledger), rng)
-        desk = self.desk(people, ledger)
+        modeller = self.modeller(self.publish(problem, ledger), rng)
+        desk = self.desk(problem, ledger)
         for _ in range(self.queries):
             row = modeller.ask()
             modeller.tell(row, desk.ask(row))
         return modeller
 
-    def shown(self, modeller: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The number of the recommended row, and all rows with what was released of them."""
-        rows = [float(each.group) for each in modeller.trace]
-        released = [each.value for each in modeller.trace]
-        return RunResult(self.summary(modeller.best()), {"row": rows, "released": released})
+        rows = [float(each.group) for each in found.trace]
+        released = [each.value for each in found.trace]
+        return RunResult(self.summary(found.best()), {"row": rows, "released": released})
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
         for asked in asked_between(range(len(data)), self.answers, rng):
-            rows = [_Asked(*each) for each in zip(data, asked, strict=True)]
+            rows = [_Row(*each) for each in zip(data, asked, strict=True)]
             yield Move(rows, "every row asked after others", hops=0)
         half = np.diff(self.space.bounds)[:, 0] / 2
         step = self.protected * np.sqrt(self.space.dimensions) * half * (1 - 1e-9)
@@ -165,28 +160,20 @@ class OutsourcedStudy(Study):
             place, way = int(rng.integers(len(data))), rng.standard_normal(len(half))
             moved = [*data]
             at = np.asarray(data[place]) + step * way / np.linalg.norm(way)
-            moved[place] = _Moved(self.space.project(at), value)
+            moved[place] = _Row(self.space.project(at), value)
             yield Move(moved, f"row {place} moved, with another output", extreme)
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved:
-    """A neighbour's row."""
+class _Row:
+    """A neighbour's row, with what it answers, or after whom it is asked."""
 
     place: Array
-    answer: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A row whose output is asked for after others."""
-
-    place: Array
-    between: Between
+    answer: float | Between
 
 
 def _place(record: Any) -> Any:
-    return record.place if isinstance(record, _Moved | _Asked) else record
+    return record.place if isinstance(record, _Row) else record
 
 
 @dataclass(eq=False)

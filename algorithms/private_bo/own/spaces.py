@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,7 +17,7 @@ from dpaudit.base.fields import Checked
 from dpaudit.base.validate import shown
 from dpaudit.project import read_data
 from private_bo.gp.types import Array, array_of, point_set
-from private_bo.hushed import Hushed
+from private_bo.redacted_errors import Named, named
 
 _LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
 _FEW = 64
@@ -28,35 +26,6 @@ _STARTS, _ITERATIONS = 2, 30
 _STEP = 1e-5
 """Of central differences, in units of the box."""
 _MOST_DIMENSIONS = 1000
-
-
-class Named(Hushed):
-    """A function that a certificate tells by its name and the hash of its source.
-
-    Args:
-        function: what is called.
-    """
-
-    def __repr__(self) -> str:
-        try:
-            source = inspect.getsource(self.function)
-        except (OSError, TypeError):
-            return f"{self.name}, without source"
-        return f"{self.name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
-
-
-def named(**given: Any) -> Named | None:
-    """The value as a named function, or None.
-
-    Raises:
-        InputError: if it is neither a function nor None.
-    """
-    ((name, value),) = given.items()
-    if value is None or isinstance(value, Named):
-        return value
-    if not callable(value):
-        raise InputError(f"{name} is {shown(value)}; it must be a function.")
-    return Named(value)
 
 
 class Space(Checked, ABC):

@@ -6,24 +6,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Checked, Count, Interval, NonNegative, Rate
-from dpaudit.certificate import Claim
-from dpaudit.ledger import Ledger
-from dpaudit.plan import Plan, PrivacyUnit
+from dpaudit.base.fields import Count, Interval, NonNegative, Rate
+from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
-from private_bo.federated.settings import Bounded, between
+from private_bo.base import Study
 from private_bo.gp import Kernel, SquaredExponential
-from private_bo.gp.types import Array
-from private_bo.own.features import LandmarkFeatures
-from private_bo.own.server import Server
-from private_bo.own.spaces import BoxSpace, Named, Space, named
+from private_bo.gp.types import Array, Bounded, between
+from private_bo.own.server import LandmarkFeatures, Server
+from private_bo.own.spaces import BoxSpace, Space
+from private_bo.redacted_errors import Named, named
 
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
@@ -117,7 +115,7 @@ def _kernels(**given: Any) -> tuple[Kernel, ...]:
 
 
 @dataclass(frozen=True)
-class Study(Checked, Subject):
+class OwnStudy(Study):
     """Base: public configuration of a search for the point that an unknown objective likes best.
 
     Attributes:
@@ -135,12 +133,7 @@ class Study(Checked, Subject):
         exploration: least factor on the deviation of a Thompson draw; it falls from 1 evenly.
         constant: prior share of a common level of the objective.
         default_data: file of the users' records; without one users are numbers.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
-
-    unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
 
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)
     objective: Annotated[Named | None, named] = None
@@ -169,13 +162,9 @@ class Study(Checked, Subject):
     def inner(self) -> Subject:
         """The published algorithm whose mechanism and plan it has."""
 
-    def plan(self) -> Plan:
-        """That of the published algorithm."""
-        return self.inner.plan()
-
-    def claim(self) -> Claim:
-        """(ε, δ) of one user; δ is 0 where there is no such field."""
-        return Claim(self.epsilon, getattr(self, "delta", 0.0), "calibrated for it")
+    def invocations(self) -> Iterable[Invocation]:
+        """Those of the published algorithm."""
+        return self.inner.plan().invocations
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
@@ -225,20 +214,16 @@ class Study(Checked, Subject):
     # -- run -------------------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
-        """One record a user: of a data file (CSV, JSON, …), or where none is named a number.
+        """One record a user: of a data file (CSV, JSON, …), or where none is named a number."""
+        return self.fitting(range(self.users) if source == NUMBERED else read_data(source))
 
-        Raises:
-            InputError: if the file cannot be read or has another number of records.
-        """
-        return self.people(range(self.users) if source == NUMBERED else read_data(source))
-
-    def people(self, records: Any) -> Sequence[Any]:
+    def fitting(self, data: Any) -> Sequence[Any]:
         """The records, if there are as many as users.
 
         Raises:
             InputError: if not.
         """
-        found = listed(data=records)
+        found = listed(data=data)
         if len(found) != self.users:
             raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
         return found
@@ -278,30 +263,13 @@ class Study(Checked, Subject):
         order = (*range(begin, len(data)), *range(begin))
         return next((each for each in order if repr(data[each]) != repr(data[place])), begin)
 
-    @abstractmethod
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
-        """All rounds; what users answer leaves only through the ledger. Returns who knows."""
-
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play all rounds, and recommend a point.
-
-        Args:
-            data: a record a user.
-            ledger: a ledger of :meth:`plan`.
-            rng: of what has no privacy role.
-
-        Raises:
-            InputError: if there is another number of records, or an answer is no finite number.
-        """
-        return self.shown(self.play(self.people(data), ledger, rng))
-
-    def shown(self, server: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The recommended point and all releases: what everybody may see."""
-        trace = server.trace
+        trace = found.trace
         axes = range(self.space.dimensions)
         curves = {f"x{axis + 1}": [float(point[axis]) for point, _ in trace] for axis in axes}
         released = [each.value for _, each in trace]
-        return RunResult(self.summary(server.best().tolist()), {"released": released} | curves)
+        return RunResult(self.summary(found.best().tolist()), {"released": released} | curves)
 
     def summary(self, recommended: Any) -> dict[str, Any]:
         """What ran, and what it recommends."""
@@ -316,26 +284,3 @@ class Study(Checked, Subject):
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """As the published algorithm's."""
         return self.inner.audit_release(data, size, rng)
-
-
-@dataclass(frozen=True)
-class AnsweringStudy(Study):
-    """Base of studies in which a user sends one answer."""
-
-    @property
-    def inner(self) -> Subject:
-        """Itself."""
-        return self
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> Any:
-        """What an answer scaled to [−½, ½], or a sum of them, passes."""
-
-    def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """The ends of what the mechanism is given for one user."""
-        return (AuditPair(-0.5, 0.5, "the ends of the range"),)
-
-    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What is released of one user's scaled answer; other users contribute nothing."""
-        return np.asarray(self.mechanism.release_many(data, size, rng))

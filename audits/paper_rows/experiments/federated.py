@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from private_bo.federated import (
     DPFTSDE,
     FTSDE,
@@ -19,15 +19,11 @@ from private_bo.federated import (
     landmines,
     synthetic,
 )
-from private_bo.federated.agent import AgentModel
+from private_bo.federated.agents import AgentModel, Streams
 from private_bo.federated.algorithms import Agents
-from private_bo.federated.experiments.cells import Algorithm, Cells, Task, panels
+from private_bo.federated.experiments.cells import Algorithm, Cells, Task, one_run, panels
 from private_bo.federated.experiments.cells import Experiment as Figure
-from private_bo.federated.experiments.runs import one_run
-from private_bo.federated.streams import Streams
 from private_bo.gp.types import Array, Indices
-
-__all__ = ["EXPERIMENTS", "FLAT", "SCATTERED"]
 
 FLAT = "FTS-DE, P = 4, uniform weights"
 SCATTERED = "FTS-DE, P = 4, initial points anywhere"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from private_bo.gp.types import Array
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
@@ -17,8 +17,6 @@ from private_bo.joint.experiments.table1 import configuration
 from private_bo.joint.experiments.trials import Configurations, run_trial
 from private_bo.joint.learner import Width
 from private_bo.joint.problems import BENCHMARKS, benchmark, bump
-
-__all__ = ["ALPHAS", "BETAS", "EXPERIMENTS", "NON_PRIVATE", "figure_label"]
 
 ALPHAS, BETAS = (0.1, 0.5, 1.0, 10.0), (0.01, 0.1, 0.5, 0.99)
 NON_PRIVATE, UNIFORM = "non-private", "uniform play"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from dpaudit.base.fields import Positive
 from private_bo.gp import Matern
 from private_bo.gp.types import Array
@@ -21,14 +21,10 @@ from private_bo.local.experiments.panels import (
     Trial,
     run_trial,
 )
-from private_bo.local.heavy_tails import RewardTruncation
-from private_bo.local.schedules import Constants
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
+from private_bo.local.schedules import Constants, RewardTruncation
 from private_bo.problems import BanditProblem, synthetic
-from private_bo.problems.synthetic import Noise
-
-__all__ = ["ALL_PANELS", "EXPERIMENTS", "STEPS", "THETAS", "SubWeibull", "label"]
+from private_bo.problems.bandit import Noise
 
 STEPS, TRIALS = 1000, 30
 APPENDIX = (

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from private_bo.gp.types import Array
 from private_bo.outsourced import (
     CertifiedCurator,
@@ -20,13 +20,8 @@ from private_bo.outsourced import (
     loans,
     properties,
 )
-from private_bo.outsourced.experiments.cells import Cell
-from private_bo.outsourced.experiments.trials import curves_of
+from private_bo.outsourced.experiments.tables import Cell, curves_of
 from private_bo.outsourced.problems import grid_rows
-
-__all__ = [
-    "CLEAR", "EXPERIMENTS", "EXPONENTS", "TABLES", "certified_label", "label", "problem_of",
-]  # fmt: skip
 
 CLEAR = "rows in the clear"
 TABLES: Mapping[str, Mapping[float, tuple[tuple[int, float], ...]]] = {

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from audits.paper_rows.measured import Measured, Number, Records, Verdict, judged
 
-__all__ = ["prefetch", "tests"]
-
 ROOT = Path(__file__).parents[3]
 _LINE = re.compile(r"^(tests/\S+\.py(?:::.*)?) (PASSED|FAILED|ERROR|SKIPPED)\b", re.MULTILINE)
 _OPTIONS = ("-v", "--no-header", "--import-mode=importlib", "-o", "addopts=", "-p", "no:xdist")

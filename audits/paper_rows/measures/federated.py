@@ -36,25 +36,6 @@ from dpaudit.accounting import AccountantName, compose
 from private_bo.federated import DPFTSDE, SamplingScheme, Sensitivity
 from private_bo.federated.experiments.cells import SETTINGS, Task
 
-__all__ = [
-    "accountant",
-    "beats",
-    "clip",
-    "exploration",
-    "fixed_size",
-    "heterogeneous",
-    "landmine_losses",
-    "less_regret",
-    "losses",
-    "one_more_release",
-    "parts",
-    "proposition_1",
-    "regions",
-    "robust",
-    "theorem_1",
-    "trend",
-]  # fmt: skip
-
 _AGENT = PrivacyUnit("agent")
 SYNTHETIC = {
     (0.15, 1.0): 5.93, (0.25, 1.0): 9.91, (0.5, 1.0): 20.12, (0.25, 1.2): 7.39, (0.25, 1.5): 5.22,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -27,14 +28,8 @@ from private_bo.joint.experiments.costs import Cost, lemma_2_cost, lemma_5_cost
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
 from private_bo.joint.experiments.table1 import PRINTED
 from private_bo.joint.learner import Width
-from private_bo.joint.noise import lemma_2_sigma, lemma_3_shift, lemma_6_shift
 from private_bo.joint.problems import bump
-from private_bo.joint.statistics import Sums
-
-__all__ = [
-    "concentration", "doubling", "figure_1", "figure_2", "growth", "larger_effect", "lemma_2",
-    "lemma_3", "lemma_4", "lemma_5", "lemma_6", "quadrature", "table_1", "tight_noise",
-]  # fmt: skip
+from private_bo.joint.statistics import Sums, lemma_2_sigma, lemma_3_shift, lemma_6_shift
 
 _T, _ZETA = 1024, 0.1
 
@@ -86,45 +81,45 @@ def tight_noise(records: Records) -> Measured:
 
 def lemma_3(records: Records) -> Measured:
     """How often the noise leaves the spectrum of the lemma, with its shift and its κ."""
-    m, levels, draws = 28, 11, 1000
+    m, levels = 28, 11
     sigma = lemma_2_sigma(1.0, 0.1, steps=_T, bound=1.0)
     shift = lemma_3_shift(sigma, steps=_T, size=m, confidence=_ZETA)
     tail = math.sqrt(m) + math.sqrt(2.0 * math.log(2.0 * _T / _ZETA))
-    kappa = sigma * math.sqrt(levels / shift) * tail
-    rng = np.random.default_rng(0)
-    outside, loosest, largest = 0, 0.0, 0.0
-    for _ in range(draws):
+
+    def drawn(rng: np.random.Generator) -> tuple[Array, Array]:
         v = rng.normal(scale=sigma * math.sqrt(levels), size=(m + 1, m + 1))
         noise = (v + v.T) / math.sqrt(2.0)
-        H = noise[:m, :m] + 2.0 * shift * np.eye(m)
-        values = np.linalg.eigvalsh(H)
-        h = noise[:m, m]
-        norm = math.sqrt(float(h @ np.linalg.solve(H, h)))
-        loosest = max(loosest, float(np.abs(values - 2.0 * shift).max()) / shift)
-        largest = max(largest, norm / kappa)
-        outside += bool(values[0] < shift or values[-1] > 3.0 * shift or norm > kappa)
-    return _spectrum(outside, draws, loosest, largest)
+        return noise[:m, :m], noise[:m, m]
+
+    return _spectrum(drawn, shift, sigma * math.sqrt(levels / shift) * tail)
 
 
 def lemma_6(records: Records) -> Measured:
     """The same for the sum of T users' noise under local privacy."""
-    m, draws, rng = 28, 1000, np.random.default_rng(0)
+    m = 28
     shift = lemma_6_shift(1.0, steps=_T, size=m, confidence=_ZETA)
-    kappa = math.sqrt(m * _T / shift)  # σ_u √(mT/Λ) with σ_u = σ_X = 1
+
+    def drawn(rng: np.random.Generator) -> tuple[Array, Array]:
+        lower = np.tril(rng.normal(scale=math.sqrt(_T), size=(m, m)))
+        return lower + np.tril(lower, -1).T, rng.normal(scale=math.sqrt(_T), size=m)
+
+    return _spectrum(drawn, shift, math.sqrt(m * _T / shift))  # σ_u √(mT/Λ), σ_u = σ_X = 1
+
+
+def _spectrum(
+    drawn: Callable[[np.random.Generator], tuple[Array, Array]], shift: float, kappa: float
+) -> Measured:
+    """How far draws of noise on the matrix (m, m) and on the vector (m,) are inside."""
+    draws, rng = 1000, np.random.default_rng(0)
     outside, loosest, largest = 0, 0.0, 0.0
     for _ in range(draws):
-        lower = np.tril(rng.normal(scale=math.sqrt(_T), size=(m, m)))
-        H = lower + np.tril(lower, -1).T + 2.0 * shift * np.eye(m)
+        matrix, h = drawn(rng)
+        H = matrix + 2.0 * shift * np.eye(len(h))
         values = np.linalg.eigvalsh(H)
-        h = rng.normal(scale=math.sqrt(_T), size=m)
         norm = math.sqrt(float(h @ np.linalg.solve(H, h)))
         loosest = max(loosest, float(np.abs(values - 2.0 * shift).max()) / shift)
         largest = max(largest, norm / kappa)
         outside += bool(values[0] < shift or values[-1] > 3.0 * shift or norm > kappa)
-    return _spectrum(outside, draws, loosest, largest)
-
-
-def _spectrum(outside: int, draws: int, loosest: float, largest: float) -> Measured:
     upper = clopper_pearson(outside, draws, 1e-6)[1]
     return judged(
         outside == 0,

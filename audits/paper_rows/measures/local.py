@@ -27,11 +27,6 @@ from private_bo.local.schedules import (
     MedianOfMeans,
 )
 
-__all__ = [
-    "cheaper", "inequality", "lemma_1", "matern_exponent", "panel", "sub_weibull",
-    "theorem_2", "theorem_3", "theorem_4", "unbounded_inputs", "unbounded_noise",
-]  # fmt: skip
-
 _T, _DELTA = STEPS, 0.1
 
 

@@ -32,13 +32,7 @@ from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from private_bo.outsourced import CertifiedCurator, Curator
 from private_bo.outsourced.rows import inflated
 
-__all__ = [
-    "branch", "distances", "figure_2", "future_outputs", "future_transformation", "inflation",
-    "largest_is_best", "table", "theorem_1", "theorem_3",
-]  # fmt: skip
-
 _DELTA = {"properties": 1e-4}
-_SPELT = {"properties": "taipei"}
 
 
 def theorem_1(records: Records, exponents: list[float]) -> Measured:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
-from stand_ins import stand_in
+from worker import stand_in
 
 stand_in(
     "aim", "cdp2adp", "diffprivlib.mechanisms", "dpopt.optimizer.optimizer_generator",

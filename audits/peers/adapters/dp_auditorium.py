@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stand_ins import stand_in
+from worker import stand_in
 
 stand_in("vizier.service.clients", "vizier.service.pyvizier", "pipeline_dp")
 

@@ -7,9 +7,9 @@ import pytest
 
 from dpaudit.base.errors import InputError
 from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams, synthetic
-from private_bo.federated.agent import posterior_draws
-from private_bo.federated.federation import Federation
-from private_bo.federated.problems.base import unit_grid
+from private_bo.federated.agents import posterior_draws
+from private_bo.federated.dp_fts_de import Federation
+from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
 
 SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)

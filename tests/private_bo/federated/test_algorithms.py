@@ -21,8 +21,8 @@ from private_bo.federated import (
     Streams,
     synthetic,
 )
-from private_bo.federated.federation import Federation
-from private_bo.federated.weights import region_of_point
+from private_bo.federated.dp_fts_de import Federation
+from private_bo.federated.settings import region_of_point
 
 SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)
 PROBLEM = synthetic(9, seed=3, points=120)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpaudit.base.errors import InputError
 from private_bo.federated import Weights
-from private_bo.federated.weights import contrasts, region_of_agent, region_of_point, splits
+from private_bo.federated.settings import contrasts, region_of_agent, region_of_point, splits
 
 
 def test_the_schedule_is_the_one_of_the_landmine_experiment() -> None:
@@ -51,10 +51,7 @@ def test_true_sensitivity_is_what_the_worst_agent_moves(
     rng = np.random.default_rng(seed)
     values = rng.dirichlet(np.full(agents, 0.5), size=(2, regions))
     weights = Weights(values)
-    true, paper = (
-        weights.true_sensitivity(clip, rate),
-        weights.paper_sensitivity(clip, rate),
-    )
+    true, paper = (weights.true_sensitivity(clip, rate), weights.paper_sensitivity(clip, rate))
     direction = rng.normal(size=5)
     vector = direction / np.linalg.norm(direction) * clip / math.sqrt(regions)
     for t in range(2):

@@ -10,14 +10,7 @@ import pytest
 from scipy.linalg import cho_factor, cho_solve
 
 from dpaudit.base.errors import InputError
-from private_bo.gp import (
-    FiniteDomain,
-    FinitePosterior,
-    Kernel,
-    Matern,
-    SquaredExponential,
-    Storage,
-)
+from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, Matern, SquaredExponential, Storage
 
 STORAGES = [Storage.COVARIANCE, Storage.ROWS]
 LINE = FiniteDomain.grid(100)

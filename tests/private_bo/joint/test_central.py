@@ -13,8 +13,8 @@ from dpaudit.certificate import SubjectRecord
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import ContinualNoise, JointGPUCB
 from private_bo.joint.experiments.trials import nonprivate_regret
-from private_bo.joint.noise import lemma_2_sigma
 from private_bo.joint.problems import bump
+from private_bo.joint.statistics import lemma_2_sigma
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 

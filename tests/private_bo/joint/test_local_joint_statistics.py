@@ -10,7 +10,7 @@ import pytest
 from dpaudit import guarantee
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import LocalJointGPUCB
-from private_bo.joint.local_joint_statistics import Lemma5Statistics
+from private_bo.joint.local_joint import Lemma5Statistics
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 

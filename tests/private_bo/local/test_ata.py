@@ -7,21 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scripted import (
-    ACCURACY,
-    DELTA,
-    LAMBDA,
-    constants,
-    nystrom,
-    script,
-)
+from scripted import ACCURACY, DELTA, LAMBDA, constants, nystrom, script
 
-from private_bo.local.ata import adaptively_truncated_gp_ucb
-from private_bo.local.heavy_tails import FeatureTruncation
-from private_bo.local.schedules import (
-    LaplaceFeatureTruncation,
-)
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, adaptively_truncated_gp_ucb, in_the_clear
+from private_bo.local.schedules import FeatureTruncation, LaplaceFeatureTruncation
 
 
 def literal_ata(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

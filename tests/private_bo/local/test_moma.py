@@ -7,19 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scripted import (
-    ACCURACY,
-    LAMBDA,
-    constants,
-    nystrom,
-    script,
-)
+from scripted import ACCURACY, LAMBDA, constants, nystrom, script
 
-from private_bo.local.moma import central_estimate, median_of_means_gp_ucb
-from private_bo.local.schedules import (
-    MedianOfMeans,
-)
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, central_estimate, in_the_clear, median_of_means_gp_ucb
+from private_bo.local.schedules import MedianOfMeans
 
 
 def literal_moma(answer: Callable[[int], float], epochs: int, k: int, beta: Callable) -> list:

@@ -7,19 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scripted import (
-    DELTA,
-    LAMBDA,
-    K,
-    constants,
-    script,
-)
+from scripted import DELTA, LAMBDA, K, constants, script
 
-from private_bo.local.schedules import (
-    LaplaceTruncation,
-)
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
+from private_bo.local.schedules import LaplaceTruncation
 
 
 def literal_tgp(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.base.errors import InputError
-from private_bo.outsourced import (
-    CertifiedCurator,
-    OutsourcedProblem,
-    loans,
-    properties,
-)
+from private_bo.outsourced import CertifiedCurator, OutsourcedProblem, loans, properties
 from private_bo.outsourced.problems import in_public_box, load_problem, to_norm
 
 RNG = np.random.default_rng(20200712)
@@ -61,7 +56,7 @@ def test_missing_data(monkeypatch, tmp_path):
         load_problem("loans", np.random.default_rng(0))
     with pytest.raises(InputError, match="there is no file"):
         loans(tmp_path / "none.csv.gz")
-    with pytest.raises(InputError, match="must be grid"):
+    with pytest.raises(InputError, match="must be one of grid"):
         load_problem("sensors", np.random.default_rng(0))
 
 

@@ -104,10 +104,7 @@ def test_wrong_use_is_one_sentence():
     with pytest.raises(InputError, match="told is empty"):
         one.best()
     row = one.ask()
-    for wrong, told, words in (
-        (-1, 0.1, "row is -1"),
-        (row, float("nan"), "value is nan"),
-    ):
+    for wrong, told, words in ((-1, 0.1, "row is -1"), (row, float("nan"), "value is nan")):
         with pytest.raises(InputError, match=words):
             one.tell(wrong, told)
     one.tell(row, 0.1)

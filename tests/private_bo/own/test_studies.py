@@ -194,7 +194,7 @@ WRONG = {
     "is NaN or infinite": [lambda: ROWS.publish([[float("nan")]] * 9, door(ROWS))],
     "release is a NoneType; it must be a Release": [lambda: ROWS.modeller(None, rng())],
     "value is 'x'; it must be a finite number": [
-        lambda: (made := modeller()).tell(made.ask(), "x"),
+        lambda: (made := modeller()).tell(made.ask(), "x")
     ],
     "deviation is 1e-300": [lambda: LOCAL.server(rng()).inform([[0.5]], [1.0], 1e-300)],
 }

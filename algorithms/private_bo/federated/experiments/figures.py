@@ -20,11 +20,13 @@ from private_bo.federated.experiments.cells import (
     Algorithm,
     Cells,
     Experiment,
+    Regrets,
     Task,
     comparisons,
     panels,
+    problem_of,
+    regrets_of,
 )
-from private_bo.federated.experiments.runs import Regrets, problem_of, regrets_of
 from private_bo.gp.types import Array
 
 

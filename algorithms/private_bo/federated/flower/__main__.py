@@ -18,7 +18,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, load_certificate
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
-from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL, generators
+from private_bo.federated.flower.app import CERTIFICATE, JOURNAL, generators
 from private_bo.federated.flower.processes import FederationError
 from private_bo.federated.flower.run import FlowerRun, Trajectory, in_process, over_flower
 

@@ -1,11 +1,248 @@
-"""The Flower app: a project file that names the two components below."""
+"""The Flower app: who is given what, the agent's side, the server's side, and the project file.
+
+Each party has a folder of its own, open to its owner alone. The server's holds no objective, and an
+agent's holds neither those of others nor anything that another generator could be computed from.
+Flower starts an agent anew for every message, and keeps its memory in between; the server is
+Algorithm 1 with the ledger in its own folder.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import pickle
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpaudit.base import files
+import numpy as np
+
+from dpaudit.base import files, validate
+from dpaudit.certificate import Finding, Severity, SubjectRecord, certify
+from dpaudit.ledger import Ledger
+from private_bo.federated import (
+    DPFTSDE,
+    AgentModel,
+    Agents,
+    Broadcast,
+    FederatedProblem,
+    Recorded,
+    Streams,
+)
+from private_bo.federated.flower.transport import FlowerTransport, Grid
+from private_bo.threads import single_threaded
+
+JOURNAL, CERTIFICATE = "ledger.jsonl", "certificate.json"
+"""Of the server: its ledger, and what the plan proves."""
+RESULT, ERROR = "result.json", "error.txt"
+"""Of the server: broadcasts and counts, written last; or why it stopped early."""
+CHOICES = "choices.json"
+"""Of an agent: the points it has queried so far."""
+_SETUP = "setup.pickle"
+
+
+def generators(seed: int) -> list[np.random.Generator]:
+    """What draws the problem, the algorithm's choices and the noise, as ``dpaudit run`` has them.
+
+    Raises:
+        InputError: if the seed is no integer of at least 0.
+    """
+    root = np.random.SeedSequence(validate.integer_at_least(0, seed=seed))
+    return [np.random.default_rng(each) for each in root.spawn(3)]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerSetup:
+    """What the server starts from.
+
+    Attributes:
+        algorithm: public.
+        noise: draws the samples and the privacy noise.
+        patience: seconds that a round may wait.
+        seed: for the certificate.
+    """
+
+    algorithm: DPFTSDE
+    noise: np.random.Generator
+    patience: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class AgentSetup:
+    """What one agent starts from.
+
+    Attributes:
+        agent: alone, with its own objective and generator, and no other.
+        stop: iteration in which it is cut off; None for never.
+    """
+
+    agent: Agents
+    stop: int | None
+
+
+def hand_out(
+    folder: Path,
+    algorithm: DPFTSDE,
+    problem: FederatedProblem,
+    seed: int,
+    *,
+    patience: float,
+    stops: Mapping[int, int],
+) -> tuple[Path, list[Path]]:
+    """Make the folders of all parties; returns the server's and the agents'.
+
+    Args:
+        folder: existing, in which they are made.
+        algorithm: public configuration.
+        problem: one objective for each agent, which is given to that agent alone.
+        seed: of the run.
+        patience: seconds that the server waits for agents in a round.
+        stops: agents that are cut off, and in which iteration.
+    """
+    _, own, noise = generators(seed)
+    streams, server = Streams.of(own), folder / "server"
+    _write_setup(server, ServerSetup(algorithm, _detached(noise), patience, seed))
+    agents = [folder / f"agent-{n}" for n in range(algorithm.agents)]
+    model = AgentModel(algorithm, problem.domain)
+    for n, place in enumerate(agents):
+        alone = FederatedProblem.tabled("own", problem.domain, [problem.values(n)], problem.noise)
+        agent = Agents(model, partial(_observed, alone), [n], [_detached(streams.agent(n))])
+        _write_setup(place, AgentSetup(agent, stops.get(n)))
+    return server, agents
+
+
+def _detached(generator: np.random.Generator) -> np.random.Generator:
+    """The same draws without the seed, from which the generators of others would follow."""
+    copy = np.random.default_rng()
+    copy.bit_generator.state = generator.bit_generator.state
+    return copy
+
+
+def _observed(own: FederatedProblem, agent: int, point: int, rng: np.random.Generator) -> float:
+    """What an agent observes at a point of the grid, whatever its number."""
+    return own.observe(0, point, rng)
+
+
+def _write_setup(folder: Path, setup: ServerSetup | AgentSetup) -> None:
+    folder.mkdir(mode=0o700)
+    files.write(folder / _SETUP, pickle.dumps(setup))
+
+
+def setup_in(folder: Path) -> Any:
+    """The setup of the party whose folder it is; the folder is its own, so pickle is safe."""
+    return pickle.loads((folder / _SETUP).read_bytes())
+
+
+_MEMORY = "agent"
+
+
+def memory_of(agent: Agents) -> bytes:
+    """All that it has seen and where its generator stands."""
+    return pickle.dumps((agent.choices, agent.seen, agent.generators))
+
+
+def resume(agent: Agents, memory: bytes) -> None:
+    """Let an agent go on from the memory of its predecessor."""
+    agent.choices, agent.seen, agent.generators = pickle.loads(memory)
+
+
+def answer(message: Any, context: Any) -> Any:
+    """Act on a broadcast and report (Algorithm 2), as a ClientApp's query function.
+
+    Args:
+        message: a ``flwr.app.Message`` with a broadcast.
+        context: a ``flwr.app.Context``, whose state is kept on the agent's side.
+    """
+    from flwr.app import ConfigRecord, RecordDict
+
+    return _answered(
+        message,
+        context,
+        lambda agent, turn: RecordDict({"report": ConfigRecord(agent.reports(turn)[0].to_dict())}),
+    )
+
+
+def finish(message: Any, context: Any) -> Any:
+    """Act on the last broadcast; the answer says no more than that it was done."""
+    from flwr.app import RecordDict
+
+    return _answered(message, context, lambda agent, turn: RecordDict())
+
+
+def _answered(message: Any, context: Any, content: Any) -> Any:
+    """The answer with a content, after the agent has acted and its memory is kept."""
+    from flwr.app import ConfigRecord, Message
+
+    folder = Path(context.node_config["folder"])
+    setup: AgentSetup = setup_in(folder)
+    broadcast = Broadcast.from_dict(dict(message.content["broadcast"]))
+    turn = broadcast.round + 1
+    if setup.stop is not None and turn >= setup.stop:
+        os.killpg(os.getpgrp(), signal.SIGKILL)  # its SuperNode and all: the plug is pulled
+    if _MEMORY in context.state:
+        resume(setup.agent, context.state[_MEMORY]["history"])
+    with single_threaded():
+        setup.agent.act(broadcast)
+        reply = Message(content(setup.agent, turn), reply_to=message)
+    context.state[_MEMORY] = ConfigRecord({"history": memory_of(setup.agent)})
+    files.write(folder / CHOICES, json.dumps(setup.agent.choices[0].tolist()))
+    return reply
+
+
+_NAME = "private_bo.federated:DPFTSDE"
+_SEEDED = Finding(
+    "seeded-noise",
+    Severity.WARNING,
+    "The noise of this run came from a stated seed; whoever has it can undo the noise.",
+    "Seed experiments only.",
+)
+_START = 60.0  # seconds that agents may take to connect; who comes later joins later
+
+
+def serve(grid: Grid, context: Any) -> None:
+    """Run every round, as a ServerApp's main function.
+
+    Args:
+        grid: Flower's way to the agents.
+        context: a ``flwr.app.Context`` whose run configuration names the server's folder.
+    """
+    folder = Path(context.run_config["folder"])
+    try:
+        with single_threaded():
+            _serve(grid, folder)
+    except BaseException as error:  # Flower hides what a ServerApp prints
+        files.write(folder / ERROR, f"{type(error).__name__}: {error}\n")
+        raise
+
+
+def _serve(grid: Grid, folder: Path) -> None:
+    setup: ServerSetup = setup_in(folder)
+    algorithm = setup.algorithm
+    proved = certify(  # written before any data are seen
+        algorithm.plan(),
+        subject=SubjectRecord(_NAME, configuration=algorithm.to_dict()),
+        claim=algorithm.claim(),
+        findings=(*algorithm.findings(), _SEEDED),
+        not_covered=algorithm.not_covered(),
+    )
+    replace(proved, seed=setup.seed).save(folder / CERTIFICATE)
+    transport = FlowerTransport(grid, setup.patience)
+    transport.await_nodes(algorithm.agents, _START)
+    recorded = Recorded(transport)
+    with Ledger(algorithm.plan(), rng=setup.noise, journal=folder / JOURNAL) as ledger:
+        server = algorithm.server(ledger)
+        algorithm.play(server, recorded)
+    result = {
+        "broadcasts": recorded.releases.tolist(),
+        "missing": server.missing,
+        "refused": server.refused,
+    }
+    files.write(folder / RESULT, files.pretty_json(result))
+
 
 _PROJECT = f"""\
 [build-system]
@@ -47,7 +284,7 @@ def __getattr__(name: str) -> Any:
     if name == "server_app":
         from flwr.serverapp import ServerApp
 
-        from private_bo.federated.flower.server import serve
+        from private_bo.federated.flower.app import serve
 
         server_app = ServerApp()
         server_app.main()(serve)
@@ -55,7 +292,7 @@ def __getattr__(name: str) -> Any:
     if name == "client_app":
         from flwr.clientapp import ClientApp
 
-        from private_bo.federated.flower.agent import answer, finish
+        from private_bo.federated.flower.app import answer, finish
 
         client_app = ClientApp()
         client_app.query()(answer)

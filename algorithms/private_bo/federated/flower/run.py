@@ -23,8 +23,7 @@ from private_bo.federated import (
     Selected,
     Streams,
 )
-from private_bo.federated.flower.app import write_app
-from private_bo.federated.flower.parties import CHOICES, ERROR, RESULT, generators, hand_out
+from private_bo.federated.flower.app import CHOICES, ERROR, RESULT, generators, hand_out, write_app
 from private_bo.federated.flower.processes import (
     FederationError,
     Loopback,
@@ -132,11 +131,7 @@ def over_flower(
 def in_process(
     algorithm: DPFTSDE, problem: FederatedProblem, seed: int, *, stops: Stops | None = None
 ) -> Trajectory:
-    """The same run with all parties in this process.
-
-    Raises:
-        InputError: if an argument is wrong.
-    """
+    """The same run with all parties in this process."""
     stops = _checked(algorithm, problem, stops or {})
     _, own, noise = generators(seed)
     streams = Streams.of(own)

@@ -61,11 +61,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 def ablation(
     *, alpha: float, trials: int, steps: int, seed: int, workers: int
 ) -> tuple[Curves, dict[str, float]]:
-    """Curves and the proved ε by name.
-
-    Raises:
-        InputError: if a number is out of range.
-    """
+    """Curves and the proved ε by name."""
     public: dict[str, Any] = {"epsilon": alpha, "steps": steps}
     configs: Configurations = {
         name: (JointGPUCB(**public, **fields), True) for name, fields in ABLATIONS.items()

@@ -18,8 +18,8 @@ from dpaudit import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel, guara
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, Gaussian
 from private_bo.experiments import command, save, table
 from private_bo.joint.experiments.trials import arguments
-from private_bo.joint.local_joint_statistics import Lemma5Statistics
-from private_bo.joint.noise import lemma_2_sigma
+from private_bo.joint.local_joint import Lemma5Statistics
+from private_bo.joint.statistics import lemma_2_sigma
 
 READINGS: dict[str, dict[str, Any]] = {
     "ρ² = 1/4": {"variance": 0.25},

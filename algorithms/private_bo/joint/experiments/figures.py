@@ -22,11 +22,7 @@ SMALL_BETA = 1e-5
 def figures(
     *, trials: int = 20, steps: int = 1024, seed: int = 0, workers: int = 1
 ) -> dict[str, Curves]:
-    """All curves, by panel.
-
-    Raises:
-        InputError: if a number is no positive integer.
-    """
+    """All curves, by panel."""
     points = [(alpha, 0.1) for alpha in ALPHAS] + [(1.0, beta) for beta in (*BETAS, SMALL_BETA)]
     points = list(dict.fromkeys(points))
     configs: Configurations = {"non-private": (JointGPUCB(steps=steps), False)}

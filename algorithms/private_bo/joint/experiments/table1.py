@@ -52,11 +52,7 @@ def configuration(
 def table1(
     *, trials: int = 10, steps: int = 10_000, seed: int = 0, workers: int = 1
 ) -> dict[str, Curves]:
-    """Curves by function.
-
-    Raises:
-        InputError: if a number is no positive integer.
-    """
+    """Curves by function."""
     panels: dict[str, Curves] = {}
     for name in BENCHMARKS:
         configs: Configurations = {"non-private": (configuration(name, steps=steps), False)}

@@ -77,9 +77,6 @@ def curves_of(
         trials: problems, each with a seed of its own.
         seed: root of all randomness.
         workers: processes.
-
-    Raises:
-        InputError: if a number is no positive integer.
     """
     trials, root, workers = experiments.trial_numbers(trials, seed, workers)
     jobs = (

@@ -20,16 +20,20 @@ from dpaudit.base import validate
 from private_bo.experiments import command, drawing, in_parallel, options, save, table
 from private_bo.experiments import trial_numbers as checked
 from private_bo.local.experiments.panels import (
+    HEADS,
     PANELS,
     THEOREM,
     TUNED,
     Algorithm,
+    Curve,
     Panel,
     Setting,
+    cells,
     missing_data,
+    panel_curves,
     run_trial,
+    verdict,
 )
-from private_bo.local.experiments.report import HEADS, Curve, cells, panel_curves, verdict
 
 Curves: TypeAlias = dict[Panel, dict[Algorithm, Curve]]
 Choice: TypeAlias = Callable[[Algorithm, Panel], Setting]

@@ -57,7 +57,7 @@ from dpaudit.project import Move
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import LDPTGPUCB
-from private_bo.local.users import Outcome, Users
+from private_bo.local.policies import Outcome, Users
 from private_bo.problems import BanditProblem, Response, RewardSource
 
 if TYPE_CHECKING:
@@ -86,9 +86,6 @@ class TunedTraining(Checked, Subject):
         training_rows: how many rows train; public under zero-out.
         hidden: width of the model.
         all_rows: whether all validation rows score every trial.
-
-    Raises:
-        InputError: if a field is out of range.
     """
 
     default_data: ClassVar[str] = "digits"
@@ -183,11 +180,7 @@ class TunedTraining(Checked, Subject):
         )
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order.
-
-        Raises:
-            InputError: if the source is another one.
-        """
+        """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order."""
         if source != self.default_data:
             raise InputError(f"data is {source!r:.80}; it must be digits.")
         from sklearn.datasets import load_digits
@@ -211,14 +204,8 @@ class TunedTraining(Checked, Subject):
     def run(self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Search; every score and every noisy gradient goes through the ledger.
 
-        Args:
-            data: inputs (n, d) and classes (n,); the first ``training_rows`` train.
-            ledger: a ledger of :meth:`plan`.
-            rng: source of initial weights and of batches, which must stay secret; the noise of
-                gradients is opacus' own.
-
-        Raises:
-            InputError: if there are too few rows.
+        The first ``training_rows`` train. From the generator come initial weights and batches,
+        which must stay secret; the noise of gradients is opacus' own.
         """
         return self._run(data, ledger, rng)[0]
 

@@ -10,17 +10,179 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache, partial
 
 import numpy as np
 
 from dpaudit.base import files, validate
 from private_bo import experiments
 from private_bo.gp.types import Array
-from private_bo.outsourced import Curator, grid_problem
-from private_bo.outsourced.experiments.cells import Cell, Setting, grid_cells, real_cells
-from private_bo.outsourced.experiments.trials import run_trial
+from private_bo.outsourced import (
+    CertifiedCurator,
+    Curator,
+    Hyperparameters,
+    InputModel,
+    Modeller,
+    OutsourcedProblem,
+    Release,
+    RowNoise,
+    grid_problem,
+    loans,
+    properties,
+)
+
+_DELTA = 1e-5
+_LENGTH = 5.0
+_MODEL_NOISE = 0.05  # variance that an ordinary kernel is given for the noise of its inputs
+_WIDTH = 0.7
+
+
+class Setting(StrEnum):
+    """The data of an experiment."""
+
+    GRID = "grid"
+    PROPERTIES = "properties"
+    LOANS = "loans"
+
+    @property
+    def heading(self) -> str:
+        """Title of its table, with the number of rounds."""
+        return {
+            Setting.GRID: "Synthetic grid, S₅₀",
+            Setting.PROPERTIES: "Properties in Taipei, S₁₀₀",
+            Setting.LOANS: "Loans, S₅₀",
+        }[self]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of a table.
+
+    Attributes:
+        curator: who releases; None for the rows themselves.
+        modeller: who searches.
+    """
+
+    curator: Curator | CertifiedCurator | None
+    modeller: Modeller
+
+    @property
+    def curator_name(self) -> str:
+        """Who releases, for the table."""
+        if self.curator is None:
+            return "none (rows in the clear)"
+        if isinstance(self.curator, Curator):
+            return f"paper (refuted), r = {self.curator.dimension}"
+        return f"certified, {self.curator.mechanism.kind}"
+
+    @property
+    def epsilon_name(self) -> str:
+        """ε as a power of e, for the table."""
+        if self.curator is None:
+            return "∞"
+        exponent = round(math.log(self.curator.epsilon), 6)
+        return "1" if exponent == 0 else f"e^{exponent:g}"
+
+    @property
+    def modeller_name(self) -> str:
+        """Kernel and width of the modeller, for the table."""
+        width = self.modeller.width_multiplier
+        kernel = "" if not isinstance(self.curator, CertifiedCurator) else self.modeller.inputs
+        return f"{kernel or 'ordinary'} kernel, {'theory' if width == 1 else f'{width:g} ×'} width"
+
+
+def grid_cells(dimensions: Mapping[float, Sequence[int]]) -> list[Cell]:
+    """All of the synthetic experiment: T = 50 after 10 initial rows.
+
+    Args:
+        dimensions: r of the paper's tables, by the exponent of ε.
+    """
+    given = Hyperparameters(_LENGTH)
+    theory, narrow = Modeller(given), Modeller(given, width_multiplier=_WIDTH)
+    cells = [Cell(None, theory), Cell(None, narrow)]
+    for exponent, choices in dimensions.items():
+        for r in choices:
+            curator = Curator(math.exp(exponent), _DELTA, dimension=r)
+            cells.append(Cell(curator, theory))
+    for exponent in (0.0, 0.9, 1.1, 1.3):
+        cells.extend(_certified(math.exp(exponent), theory, narrow))
+    return cells
+
+
+def _certified(epsilon: float, theory: Modeller, narrow: Modeller) -> Iterator[Cell]:
+    """Both kinds of noise under the expected kernel, and the Gaussian under the simpler ones."""
+    laplace = CertifiedCurator(epsilon, _DELTA, noise=RowNoise.LAPLACE)
+    gaussian = CertifiedCurator(epsilon, _DELTA, noise=RowNoise.GAUSSIAN, rows=10_000)
+    yield Cell(laplace, narrow)
+    yield Cell(laplace, theory)
+    yield Cell(gaussian, narrow)
+    yield Cell(gaussian, theory)
+    noisy = Hyperparameters(_LENGTH, noise_variance=_MODEL_NOISE)
+    yield Cell(gaussian, Modeller(noisy, inputs=InputModel.DEBIASED))
+    yield Cell(gaussian, Modeller(noisy, inputs=InputModel.ORDINARY))
+
+
+def real_cells(setting: Setting) -> list[Cell]:
+    """The real data: r = 15, hyperparameters by maximum likelihood on what was released."""
+    columns, steps = (2, 100) if setting is Setting.PROPERTIES else (3, 50)
+    exponents = (0.5, 1.0, 2.8) if setting is Setting.PROPERTIES else (1.0, 2.0, 2.9)
+    delta = 1e-4 if setting is Setting.PROPERTIES else _DELTA
+    modeller = Modeller(None, steps=steps)
+    narrow = Modeller(None, steps=steps, width_multiplier=_WIDTH)
+    cells = [Cell(None, modeller), Cell(None, narrow)]
+    for exponent in exponents:
+        epsilon = math.exp(exponent)
+        cells.append(Cell(Curator(epsilon, delta, 15, columns), modeller))
+        cells.append(Cell(CertifiedCurator(epsilon, delta, 15, columns), modeller))
+        cells.append(Cell(CertifiedCurator(epsilon, delta, 15, columns), narrow))
+    return cells
+
+
+def run_trial(
+    setting: Setting, cells: Sequence[Cell], seed: np.random.SeedSequence
+) -> tuple[float, ...]:
+    """The final simple regret of every cell in one trial."""
+    problem_seed, *others = seed.spawn(3)
+    if setting is Setting.GRID:
+        problem = grid_problem(np.random.default_rng(problem_seed))
+    else:
+        problem = _recorded(setting)
+    return tuple(float(curve[-1]) for curve in curves_of(problem, cells, *others))
+
+
+def curves_of(
+    problem: OutsourcedProblem,
+    cells: Sequence[Cell],
+    release_seed: np.random.SeedSequence,
+    search_seed: np.random.SeedSequence,
+) -> tuple[Array, ...]:
+    """Simple regret of every cell after each query, initial ones included.
+
+    Args:
+        problem: whose rows are released.
+        cells: who releases and who searches.
+        release_seed: of what is released, the same for every cell.
+        search_seed: of initial rows and measurements, the same for every cell.
+    """
+    found = []
+    for cell in cells:
+        release = Release(problem.rows)
+        if cell.curator is not None:
+            (points,) = cell.curator.releases(problem.rows, 1, np.random.default_rng(release_seed))
+            release = Release(points, cell.curator.noise_variance)
+        rng = np.random.default_rng(search_seed)
+        search = cell.modeller.run(release, partial(problem.measure, rng=rng), rng)
+        found.append(problem.regret(search.rows))
+    return tuple(found)
+
+
+@lru_cache(maxsize=2)
+def _recorded(setting: Setting) -> OutsourcedProblem:
+    return properties() if setting is Setting.PROPERTIES else loans()
+
 
 _EXPONENTS = (1.1, 1.3, 1.5)
 _DIMENSIONS = {

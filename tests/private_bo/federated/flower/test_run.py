@@ -13,7 +13,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import load_certificate
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
-from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL
+from private_bo.federated.flower.app import CERTIFICATE, JOURNAL
 from private_bo.federated.flower.run import Trajectory, in_process, over_flower
 
 SMALL = DPFTSDE(agents=2, regions=2, rate=0.5, rounds=2, initial=3, delta=1e-5)

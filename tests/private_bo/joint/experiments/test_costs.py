@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from private_bo.joint.experiments.costs import lemma_2_cost, lemma_5_cost
-from private_bo.joint.noise import lemma_2_sigma
+from private_bo.joint.statistics import lemma_2_sigma
 
 
 @pytest.mark.parametrize(

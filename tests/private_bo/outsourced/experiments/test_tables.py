@@ -6,7 +6,7 @@ import pytest
 from dpaudit.base.errors import InputError
 from private_bo.outsourced import Hyperparameters, Modeller
 from private_bo.outsourced.experiments import tables
-from private_bo.outsourced.experiments.cells import Cell, Setting, grid_cells
+from private_bo.outsourced.experiments.tables import Cell, Setting, grid_cells
 
 CELLS = [Cell(None, Modeller(Hyperparameters(5.0), steps=2))]
 

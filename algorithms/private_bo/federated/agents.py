@@ -1,0 +1,384 @@
+"""What an agent knows, remembers and computes for Algorithm 2, one at a time or many at once.
+
+Length scale and noise variance of an agent's own process are fitted by maximum likelihood to what
+the agent itself has seen (Rasmussen & Williams 2006, equation (5.8)). The candidates are public and
+the choice stays with the agent: it decides which points the agent queries on its own, and nothing
+of it is sent. Every agent draws from a generator of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from dpaudit.base.errors import InputError
+from private_bo.federated.messages import Broadcast
+from private_bo.federated.settings import Settings, region_of_agent, region_of_point
+from private_bo.gp import Box, Kernel, RandomFourierFeatures, SquaredExponential
+from private_bo.gp.types import Array, Indices, read_only
+from private_bo.threads import single_threaded
+
+_AGENTS, _WORDS = 1, 4
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Generators that depend on the seed and on who draws, not on who else runs, or where.
+
+    The ledger's noise and samples come from none of them.
+
+    Attributes:
+        entropy: the seed, as words of 32 bits.
+
+    >>> one = Streams((7,)).agent(3).random()
+    >>> one == Streams((7,)).agent(3).random(), one == Streams((7,)).agent(4).random()
+    (True, False)
+    """
+
+    entropy: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rng: np.random.Generator) -> Streams:
+        """Streams of a seed that the generator draws."""
+        words = rng.integers(0, 2**32, size=_WORDS, dtype=np.uint32)
+        return cls(tuple(int(word) for word in words))
+
+    def agent(self, agent: int) -> np.random.Generator:
+        """Everything that agent n draws."""
+        key = (_AGENTS, agent)
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
+
+
+SCALE_FACTORS = (1.0, 0.25, 0.5, 2.0, 4.0)
+"""Of the length scale; the stated one first, which wins ties."""
+NOISE_FACTORS = (1.0, 0.01, 0.1)
+"""Of the noise variance; the stated one first."""
+
+_RESIDUAL = 1e-6
+_MOST_FEATURES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class OwnProcess:
+    """Normal processes with unit variance and a SE kernel, on a public grid.
+
+    Attributes:
+        grid: (G, d).
+        scales: length scales to choose from.
+        variances: noise variances λ to choose from; every pair is a candidate.
+        refit_every: after how many further observations an agent chooses anew; None for never:
+            then the first scale and variance are used.
+    """
+
+    grid: Array = field(repr=False)
+    scales: tuple[float, ...]
+    variances: tuple[float, ...]
+    refit_every: int | None
+    _roots: dict[int, Array] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def around(
+        cls, grid: Array, scale: float, variance: float, refit_every: int | None
+    ) -> OwnProcess:
+        """The stated values alone, or where they are refitted, multiples of them beside these."""
+        if refit_every is None:
+            return cls(grid, (scale,), (variance,), None)
+        scales = tuple(scale * factor for factor in SCALE_FACTORS)
+        variances = tuple(variance * factor for factor in NOISE_FACTORS)
+        return cls(grid, scales, variances, refit_every)
+
+    def root(self, scale: int) -> Array:
+        """Ψ(x) of every point with ΨΨᵀ = K, for the scale of that place, (G, r)."""
+        if scale not in self._roots:
+            kernel = SquaredExponential(self.scales[scale])
+            with single_threaded():
+                self._roots[scale] = read_only(kernel_root(kernel, self.grid))
+        return self._roots[scale]
+
+    def fitted_on(self, seen: int, initial: int) -> int:
+        """How many observations the choice in force is made on, the first ones; 0 for none.
+
+        >>> process = OwnProcess.around(np.zeros((1, 1)), 0.1, 0.1, refit_every=5)
+        >>> [process.fitted_on(seen, 10) for seen in (10, 14, 15, 21)]
+        [10, 10, 15, 20]
+        """
+        if self.refit_every is None:
+            return 0
+        return seen - (seen - initial) % self.refit_every
+
+    def log_likelihoods(self, points: Array, targets: Array) -> Array:
+        """Give ln p(y) under every candidate, but for ½ t ln 2π, (scales, variances).
+
+        Args:
+            points: what one agent has queried, (t, d).
+            targets: y, (t,).
+        """
+        squares = np.square(points[:, None, :] - points[None, :, :]).sum(axis=2)
+        halved = np.array([0.5 / scale**2 for scale in self.scales])
+        t, variances = len(targets), np.array(self.variances)
+        # The factor of [[K + λI, y], [yᵀ, c]] has L⁻¹y in its last row; yᵀ(K + λI)⁻¹y < c.
+        bordered = np.empty((len(self.scales), len(variances), t + 1, t + 1))
+        bordered[:, :, :t, :t] = np.exp(-halved[:, None, None] * squares)[:, None]
+        steps = np.arange(t)
+        bordered[:, :, steps, steps] += variances[:, None]
+        bordered[:, :, t, :t] = bordered[:, :, :t, t] = targets
+        bordered[:, :, t, t] = 2 * (targets @ targets) / variances + 1
+        factor = np.linalg.cholesky(bordered)
+        misfit = np.square(factor[:, :, t, :t]).sum(axis=2)
+        volume = np.log(factor[:, :, steps, steps]).sum(axis=2)
+        return np.asarray(-0.5 * misfit - volume)
+
+    def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
+        """Places of the length scale and the noise variance with the largest likelihood."""
+        values = self.log_likelihoods(points, targets)
+        scale, variance = np.unravel_index(int(values.argmax()), values.shape)
+        return int(scale), int(variance)
+
+
+def kernel_root(kernel: Kernel, grid: Array) -> Array:
+    """Ψ with ΨΨᵀ = K on the grid, up to 1e-6 of the prior variance, by pivoted Cholesky.
+
+    Args:
+        kernel: k.
+        grid: (G, d).
+
+    Returns:
+        Shape (G, r), where r is as small as the accuracy allows, and at most 1000.
+    """
+    left = kernel.diagonal(grid).copy()
+    most = min(_MOST_FEATURES, len(grid))
+    rows = np.empty((most, len(grid)))
+    rank = 0
+    while rank < most and left.max() > _RESIDUAL:
+        pivot = int(left.argmax())
+        column = kernel(grid, grid[pivot : pivot + 1])[:, 0]
+        column -= rows[:rank, pivot] @ rows[:rank]
+        rows[rank] = column / np.sqrt(left[pivot])
+        left = np.maximum(left - np.square(rows[rank]), 0.0)
+        left[pivot] = 0.0
+        rank += 1
+    return np.ascontiguousarray(rows[:rank].T)
+
+
+Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
+"""What agent n observes at point x of the grid: (n, x, generator) to y."""
+
+_LEAST_SPREAD = 1e-6
+"""Of observations: an agent that has seen one value alone is not blown up by rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class AgentModel:
+    """What all agents know beforehand: grid, features, and when to trust whom. All public.
+
+    Attributes:
+        settings: the public configuration.
+        grid: the points, (G, d), within the unit cube.
+
+    Raises:
+        InputError: if a sub-region holds no point of the grid.
+    """
+
+    settings: Settings
+    grid: Array
+
+    def __post_init__(self) -> None:
+        regions = self.settings.regions
+        occupied = np.unique(self.point_regions).size
+        if occupied < regions:
+            raise InputError(
+                f"regions is {regions}, of which {regions - occupied} hold none of the "
+                f"{len(self.grid)} points of the grid; it must be so small that each holds one."
+            )
+
+    @cached_property
+    def shared(self) -> Array:
+        """φ(x) of every point, (G, M): of the vectors that travel."""
+        random = RandomFourierFeatures(
+            SquaredExponential(self.settings.shared_scale),
+            Box((0.0, 1.0), self.grid.shape[1]),
+            pairs=self.settings.features // 2,
+            seed=self.settings.feature_seed,
+        )
+        with single_threaded():
+            return read_only(random(self.grid))
+
+    @cached_property
+    def own(self) -> OwnProcess:
+        """Candidates for an agent's own process on the grid."""
+        public = self.settings
+        return OwnProcess.around(
+            self.grid, public.own_scale, public.noise_variance, public.refit_every
+        )
+
+    @cached_property
+    def point_regions(self) -> Indices:
+        """i[x] of every point, (G,)."""
+        return region_of_point(self.grid, self.settings.regions)
+
+    @cached_property
+    def agent_regions(self) -> Indices:
+        """i_n of every agent, (N,)."""
+        return region_of_agent(self.settings.agents, self.settings.regions)
+
+    @cached_property
+    def own_share(self) -> Array:
+        """p_t by t, (T + 1,); the first is not used."""
+        return read_only(1.0 - self.settings.reliance.shares(self.settings.rounds))
+
+
+class Histories:
+    """What some agents have queried and seen, and what each computes from that alone.
+
+    Attributes:
+        model: what all know.
+        observe: the private objectives of these agents.
+        numbers: which agents these are.
+        generators: one for each.
+        choices: the points queried so far, (n, N_init + t): initial ones first. Private.
+        seen: what was observed at these points, (n, N_init + t). Private.
+        received: how many of the agents followed the broadcast, round by round.
+    """
+
+    def __init__(
+        self,
+        model: AgentModel,
+        observe: Observe,
+        numbers: Sequence[int],
+        generators: Sequence[np.random.Generator],
+    ) -> None:
+        self.model = model
+        self.observe = observe
+        self.numbers = list(numbers)
+        self.generators = list(generators)
+        self.choices: Indices = np.empty((len(self.numbers), 0), dtype=np.intp)
+        self.seen: Array = np.empty((len(self.numbers), 0))
+        self.received: list[int] = []
+        self._fitted: tuple[int, Indices] = (0, np.zeros((len(self.numbers), 2), dtype=np.intp))
+
+    def resume(self, choices: Indices, seen: Array) -> None:
+        """Go on from earlier queries and what was observed, (n, k) each, as if made by these."""
+        self.choices, self.seen = choices.copy(), seen.copy()
+
+    def initial_points(self) -> Indices:
+        """N_init points of each agent's own sub-region, without repetition where it has so many."""
+        model = self.model
+        rows = []
+        for number, generator in zip(self.numbers, self.generators, strict=True):
+            inside = np.flatnonzero(model.point_regions == model.agent_regions[number])
+            repeat = inside.size < model.settings.initial
+            rows.append(generator.choice(inside, size=model.settings.initial, replace=repeat))
+        return np.array(rows, dtype=np.intp)
+
+    def query(self, points: Indices) -> None:
+        """Observe points (n, k), one row an agent (lines 2 and 9 of Algorithm 2)."""
+        seen = np.array(
+            [
+                [self.observe(number, int(point), generator) for point in row]
+                for number, generator, row in zip(
+                    self.numbers, self.generators, points, strict=True
+                )
+            ]
+        )
+        self.choices = np.concatenate([self.choices, points], axis=1)
+        self.seen = np.concatenate([self.seen, seen.reshape(points.shape)], axis=1)
+
+    def best_received(self, broadcast: Broadcast) -> int:
+        """Argmax φ(x)ᵀω^(i[x]), the first of equals (line 8)."""
+        model = self.model
+        values = (model.shared @ broadcast.vectors.T)[
+            np.arange(len(model.shared)), model.point_regions
+        ]
+        return int(values.argmax())
+
+    def own_maxima(self, places: Indices) -> Indices:
+        """Argmax f(x), f drawn from the own process, for the agents at these places (line 6)."""
+        own, found = self.model.own, np.zeros(len(places), dtype=np.intp)
+        scales, variances = self.fitted[places].T
+        for scale in np.unique(scales).tolist():
+            alike, root = np.flatnonzero(scales == scale), own.root(scale)
+            noise = np.array(own.variances)[variances[alike]]
+            drawn = self._draws(root, places[alike], noise, self.model.settings.beta)
+            found[alike] = np.matmul(root, drawn[:, :, None])[:, :, 0].argmax(axis=1)
+        return found
+
+    @property
+    def fitted(self) -> Indices:
+        """Which length scale and noise variance each agent's own process has, (n, 2). Private.
+
+        It follows from what has been seen, so that an agent that resumes has the same.
+        """
+        model = self.model
+        count = model.own.fitted_on(self.choices.shape[1], model.settings.initial)
+        if count != self._fitted[0]:
+            targets = self._targets(np.arange(len(self.numbers)), count)
+            fitted = [
+                model.own.likeliest(model.grid[chosen[:count]], values)
+                for chosen, values in zip(self.choices, targets, strict=True)
+            ]
+            self._fitted = count, np.array(fitted, dtype=np.intp)
+        return self._fitted[1]
+
+    def shared_draws(self) -> Array:
+        """ω_n of every agent from its posterior (2), (n, M) (line 10)."""
+        every = np.arange(len(self.numbers))
+        variances = np.full(len(every), self.model.settings.noise_variance)
+        return self._draws(self.model.shared, every, variances)
+
+    def _draws(
+        self, features: Array, places: Indices, variances: Array, beta: float = 1.0
+    ) -> Array:
+        """One weight vector from each posterior, (n, m), its deviation multiplied by beta."""
+        counts = features.shape[1], self.choices.shape[1]
+        normals = [
+            [self.generators[place].standard_normal(count) for count in counts]
+            for place in places.tolist()
+        ]
+        prior = beta * np.array([pair[0] for pair in normals]).reshape(-1, counts[0])
+        noise = beta * np.array([pair[1] for pair in normals]).reshape(-1, counts[1])
+        chosen = self.choices[places]
+        return posterior_draws(features[chosen], self._targets(places), variances, prior, noise)
+
+    def _targets(self, places: Indices, first: int | None = None) -> Array:
+        """What these agents have seen (the first of it), in units of their processes, (n, t)."""
+        seen, public = self.seen[places, :first], self.model.settings
+        if not public.standardise:
+            return (seen - public.offset) / public.scale
+        centred = seen - seen.mean(axis=1, keepdims=True)
+        spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
+        return np.asarray(centred / np.maximum(spread, _LEAST_SPREAD))
+
+
+def posterior_draws(
+    features: Array, targets: Array, noise_variances: Array, prior: Array, noise: Array
+) -> Array:
+    """Draws of N(ν, λΣ⁻¹) of equation (2), by moving a draw of the prior to the data.
+
+    With w ~ N(0, I) and e ~ N(0, I), the vector w + Φᵀ(ΦΦᵀ + λI)⁻¹(y − Φw − √λ e) has that law, by
+    Matheron's rule (Wilson et al. 2020), at the cost of one system of t equations instead of m.
+
+    Args:
+        features: Φ of what each agent has seen, (n, t, m).
+        targets: y, (n, t).
+        noise_variances: λ of each, (n,).
+        prior: w, (n, m).
+        noise: e, (n, t).
+
+    Returns:
+        Shape (n, m). Each row follows from its own inputs alone, bit for bit.
+    """
+    if len(features) == 0:
+        return prior
+    across = features.swapaxes(1, 2)
+    # One agent at a time within numpy: no product runs over the agents.
+    gram = np.matmul(features, across)
+    steps = np.arange(gram.shape[1])
+    gram[:, steps, steps] += noise_variances[:, None]
+    expected = np.matmul(features, prior[:, :, None])
+    missing = (targets - np.sqrt(noise_variances)[:, None] * noise)[:, :, None] - expected
+    moved: Array = np.matmul(across, np.linalg.solve(gram, missing))[:, :, 0]
+    return prior + moved

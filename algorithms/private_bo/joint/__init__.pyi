@@ -1,0 +1,13 @@
+from .central import JointGPUCB as JointGPUCB
+from .learner import Estimate as Estimate
+from .learner import Width as Width
+from .local_joint import Client as Client
+from .local_joint import LocalJointGPUCB as LocalJointGPUCB
+from .local_joint import LocalServer as LocalServer
+from .local_joint import Parameters as Parameters
+from .local_joint import Report as Report
+from .parties import JointPrivatiser as JointPrivatiser
+from .parties import JointServer as JointServer
+from .parties import OutOfRange as OutOfRange
+from .statistics import ContinualNoise as ContinualNoise
+from .statistics import Noise as Noise

@@ -1,0 +1,9 @@
+from .baselines import ATAGPUCB as ATAGPUCB
+from .baselines import GPUCB as GPUCB
+from .baselines import TGPUCB as TGPUCB
+from .baselines import LookaheadGP as LookaheadGP
+from .baselines import MoMAGPUCB as MoMAGPUCB
+from .ldp import LDPATAGPUCB as LDPATAGPUCB
+from .ldp import LDPTGPUCB as LDPTGPUCB
+from .ldp import LDPMoMAGPUCB as LDPMoMAGPUCB
+from .one_bit import LDPOneBitGP as LDPOneBitGP

@@ -1,0 +1,15 @@
+from .curators import CertifiedCurator as CertifiedCurator
+from .curators import Curator as Curator
+from .curators import OutsourcingCurator as OutsourcingCurator
+from .curators import RowNoise as RowNoise
+from .modeller import AnswerDesk as AnswerDesk
+from .modeller import Hyperparameters as Hyperparameters
+from .modeller import InputModel as InputModel
+from .modeller import Modeller as Modeller
+from .modeller import Query as Query
+from .modeller import Release as Release
+from .modeller import Search as Search
+from .problems import OutsourcedProblem as OutsourcedProblem
+from .problems import grid_problem as grid_problem
+from .problems import loans as loans
+from .problems import properties as properties

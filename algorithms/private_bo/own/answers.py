@@ -1,0 +1,293 @@
+"""Users answer public questions: through their own devices, or to a trusted privatiser.
+
+Under *local* trust every user's own device adds the noise, and the server sees noisy answers alone.
+Under *joint* trust a trusted privatiser adds up the answers of a group, and the server sees the
+sums: users are asked in groups about one point. Whom the server asks follows from releases alone,
+so a user moves nothing but the one sum of the own group; groups are disjoint, so their costs do not
+add up. One Laplace noise for a whole group takes the place of one for each user, or of a tree over
+all.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import at_least
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Laplace, RandomizedResponse
+from dpaudit.plan import Group, Invocation, TrustModel
+from dpaudit.project import AuditPair, Subject
+from private_bo.own.server import Question, Released, Server
+from private_bo.own.studies import OwnStudy, clipped
+
+
+@dataclass(frozen=True)
+class AnsweringStudy(OwnStudy):
+    """Base of studies in which a user sends one answer."""
+
+    @property
+    def inner(self) -> Subject:
+        """Itself: no published algorithm stands behind it."""
+        return self
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Any:
+        """What an answer scaled to [−½, ½], or a sum of them, passes."""
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """The ends of what the mechanism is given for one user."""
+        return (AuditPair(-0.5, 0.5, "the ends of the range"),)
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """What is released of one user's scaled answer; other users contribute nothing."""
+        return np.asarray(self.mechanism.release_many(data, size, rng))
+
+
+_AT = "answer"
+
+
+@dataclass(frozen=True)
+class LocalStudy(AnsweringStudy):
+    """Every user answers once, through the own device; ε-locally private. Fields as in the base.
+
+    An answer leaves as one bit, by randomised response on a coin with the answer's bias (Duchi,
+    Jordan & Wainwright 2018), or with Laplace noise where that has the smaller variance: above
+    ε of about 2.3. The server knows the point and the law of the noise, and works with both.
+
+    >>> from contextlib import closing
+    >>> study = LocalStudy(users=2, epsilon=8.0)
+    >>> server, rng = study.server(np.random.default_rng(0)), np.random.default_rng(1)
+    >>> with closing(Ledger(study.plan(), rng=rng)) as ledger:
+    ...     first, second = server.ask(), server.ask()
+    ...     server.tell(study.device("bob", ledger, rng).answer(second, 0.9))  # ann never answers
+    >>> len(server.trace), server.best().shape
+    (1, (2,))
+    """
+
+    trust: ClassVar[TrustModel] = TrustModel.LOCAL
+
+    @cached_property
+    def mechanism(self) -> Laplace | RandomizedResponse:
+        """The local randomiser of smaller variance: of a bit, or of an answer in [−½, ½]."""
+        bit = RandomizedResponse.calibrated(epsilon=self.epsilon)
+        if 0.25 / (1.0 - bit.p) ** 2 < 2.0 / self.epsilon**2 + self.answer_deviation**2:
+            return bit
+        return Laplace.calibrated(epsilon=self.epsilon, sensitivity=1.0, clip=(-0.5, 0.5))
+
+    def invocations(self) -> Iterator[Invocation]:
+        """Each user's answer, released by the user's own device."""
+        yield self.invocation(self.mechanism, 1.0, total=self.users, at=_AT)
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """As in the base class, or two bits."""
+        pair = AuditPair(0, 1, "two bits")
+        return (pair,) if isinstance(self.mechanism, RandomizedResponse) else super().audit_pairs()
+
+    def device(self, user: str, ledger: Ledger, rng: np.random.Generator) -> Device:
+        """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
+        return Device(self, user, ledger, rng)
+
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
+        """Ask one user after the other."""
+        draws, coins = rng.spawn(2)
+        server = self.server(draws)
+        for number, record in enumerate(problem, start=1):
+            question = server.ask()
+            device = self.device(f"user {number}", ledger, coins)
+            server.tell(device.answer(question, self.measure(question.point, record)))
+        return server
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """A user's own device: it alone sees the answer before it is private.
+
+    Attributes:
+        study: public configuration.
+        user: charged in the ledger.
+        ledger: the door.
+        rng: of coins with an answer's bias.
+    """
+
+    study: LocalStudy
+    user: str
+    ledger: Ledger
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        validate.instance(Ledger, ledger=self.ledger)
+        validate.instance(np.random.Generator, rng=self.rng)
+
+    def answer(self, question: Question, value: Any) -> Released:
+        """Clip the user's answer and release it.
+
+        Raises:
+            InputError: if the answer is no finite number, or there is no question; nothing is
+                released then.
+            PlanMismatchError: if this user has answered before.
+        """
+        study = self.study
+        validate.instance(Question, question=question)
+        scaled, mechanism = clipped(value, study.answers), study.mechanism
+        low, high = study.answers
+        if isinstance(mechanism, RandomizedResponse):
+            coin = int(self.rng.random() < scaled + 0.5)
+            bit = float(self.ledger.release(mechanism, coin, unit=self.user, at=_AT))
+            share = 1.0 - mechanism.p
+            unbiased, variance = (bit - 0.5) / share, 0.25 / share**2
+        else:
+            unbiased = float(self.ledger.release(mechanism, scaled, unit=self.user, at=_AT))
+            variance = 2.0 * mechanism.scale**2 + study.answer_deviation**2
+        return Released(
+            question.group, low + (unbiased + 0.5) * (high - low), variance * (high - low) ** 2
+        )
+
+
+_MOST_GROUPS = 10_000
+
+
+@dataclass(frozen=True)
+class JointStudy(AnsweringStudy):
+    """Each group's noisy sum is all that leaves the privatiser; ε-private for every user.
+
+    Attributes:
+        group: how many users are asked about a point; None for 8/ε, at most a tenth of all.
+    """
+
+    trust: ClassVar[TrustModel] = TrustModel.JOINT
+
+    group: Annotated[int, at_least(1)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups > _MOST_GROUPS:
+            raise InputError(
+                f"group is {self.group_size}, which makes {self.groups} groups; at most "
+                f"{_MOST_GROUPS} are possible, so make it larger."
+            )
+
+    @property
+    def group_size(self) -> int:
+        """How many users are asked about each point."""
+        if self.group is not None:
+            return min(self.group, self.users)
+        return max(1, min(math.ceil(8.0 / self.epsilon), self.users // 10))
+
+    @property
+    def groups(self) -> int:
+        """How many points are asked about."""
+        return -(-self.users // self.group_size)
+
+    @cached_property
+    def mechanism(self) -> Laplace:
+        """The noise of a group's sum of answers scaled to [−½, ½]."""
+        return Laplace.calibrated(epsilon=self.epsilon, sensitivity=1.0)
+
+    def invocations(self) -> Iterator[Invocation]:
+        """One release for each of the disjoint groups."""
+        for place in map(place_of, range(self.groups)):
+            yield self.invocation(self.mechanism, 1.0, group=Group(place), at=place)
+
+    def privatiser(self, ledger: Ledger) -> Privatiser:
+        """The only party that sees answers."""
+        return Privatiser(self, ledger)
+
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
+        """Ask group after group."""
+        server, privatiser = self.server(rng), self.privatiser(ledger)
+        for number, record in enumerate(problem, start=1):
+            question = server.ask()
+            answer = self.measure(question.point, record)
+            if released := privatiser.collect(question, f"user {number}", answer):
+                server.tell(released)
+        return server
+
+
+_ANSWERED: WeakKeyDictionary[Ledger, set[str]] = WeakKeyDictionary()
+"""Who has answered, of all privatisers of a ledger: nobody is in two groups."""
+
+
+@dataclass(eq=False)
+class Privatiser:
+    """Adds up what a group answers, and releases one noisy sum of it.
+
+    A user who never answers counts as one at the middle of the range, so that the release does not
+    tell who answered.
+
+    Attributes:
+        study: public configuration.
+        ledger: the door.
+    """
+
+    study: JointStudy
+    ledger: Ledger
+
+    def __post_init__(self) -> None:
+        validate.instance(Ledger, ledger=self.ledger)
+        self._answers: dict[int, dict[int, float]] = {}
+        self._users = _ANSWERED.setdefault(self.ledger, set())
+        self._closed: set[int] = set()
+
+    def collect(self, question: Question, user: str, value: Any) -> Released | None:
+        """Take a user's answer; the last one of a group makes its release.
+
+        Raises:
+            InputError: if the user has answered, the question has been answered, its group is
+                released, or the answer is no finite number. Nothing is counted or released then.
+        """
+        validate.text(user=user)
+        group = self._open(validate.instance(Question, question=question).group)
+        if question.number >= self.study.users or question.number // self.study.group_size != group:
+            raise InputError(
+                f"number is {question.number}, which is not of group {group}; give the question "
+                "as it was asked."
+            )
+        answers = self._answers.setdefault(group, {})
+        if question.number in answers or user in self._users:
+            raise InputError(
+                f"question {question.number} or {user!r:.60} has been answered; each answers once."
+            )
+        answers[question.number] = clipped(value, self.study.answers)
+        self._users.add(user)
+        return self.close(group) if len(answers) == self._size(group) else None
+
+    def close(self, group: int) -> Released:
+        """Release a group's sum though not all of it have answered; later answers are refused.
+
+        Raises:
+            InputError: if there is no such group, or it has been released.
+        """
+        number, size = self._open(group), self._size(group)
+        study, (low, high) = self.study, self.study.answers
+        total = math.fsum(self._answers.pop(number, {}).values())
+        self._closed.add(number)
+        noisy = float(self.ledger.release(study.mechanism, total, at=place_of(number)))
+        spread = 2.0 * study.mechanism.scale**2 / size**2 + study.answer_deviation**2 / size
+        value = low + (noisy / size + 0.5) * (high - low)
+        return Released(number, value, spread * (high - low) ** 2)
+
+    def _open(self, group: int) -> int:
+        group = validate.integer_at_least(0, self.study.groups - 1, group=group)
+        if group in self._closed:
+            raise InputError(f"group is {group}, which has been released; answers are too late.")
+        return group
+
+    def _size(self, group: int) -> int:
+        return min(self.study.group_size, self.study.users - group * self.study.group_size)
+
+
+def place_of(group: int) -> str:
+    """Label of a group's release."""
+    return f"group {group}"

@@ -1,0 +1,15 @@
+from .bandit import AnotherAnswer as AnotherAnswer
+from .bandit import BanditProblem as BanditProblem
+from .bandit import Noise as Noise
+from .bandit import RecordedRewards as RecordedRewards
+from .bandit import Response as Response
+from .bandit import RewardSource as RewardSource
+from .bandit import StudentNoise as StudentNoise
+from .bandit import UniformNoise as UniformNoise
+from .bandit import synthetic as synthetic
+from .sources import RealSellers as RealSellers
+from .sources import Sale as Sale
+from .sources import light_sensors as light_sensors
+from .sources import neighbourhood_prices as neighbourhood_prices
+from .sources import recorded_sales as recorded_sales
+from .sources import stocks as stocks

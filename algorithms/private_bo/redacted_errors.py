@@ -1,0 +1,83 @@
+"""Functions of users: their errors may hold private values in their words, and are not told."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+
+
+class Redacted:
+    """A function of which an error tells no more than its kind.
+
+    Args:
+        function: what is called.
+
+    >>> Redacted(lambda age: age / 0)(39)
+    Traceback (most recent call last):
+        ...
+    dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is
+    given.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *given: Any) -> Any:
+        """As the function.
+
+        Raises:
+            InputError: in place of whatever it raises, which is no part of this one's context; it
+                names the kind of Python's own, as other names are the user's words too.
+            KeyboardInterrupt: without words, if it is interrupted.
+        """
+        try:
+            return self.function(*given)
+        except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
+            kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+        if issubclass(kind, KeyboardInterrupt):
+            raise KeyboardInterrupt
+        raise InputError(f"{self.name} raised {kind.__name__}; it must take whatever it is given.")
+
+    @property
+    def name(self) -> str:
+        """Of the function, or of its class."""
+        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
+
+
+def redacted(function: Callable[..., Any]) -> Redacted:
+    """A function redacted, once."""
+    return function if isinstance(function, Redacted) else Redacted(function)
+
+
+class Named(Redacted):
+    """A function that a certificate tells by its name and the hash of its source.
+
+    Args:
+        function: what is called.
+    """
+
+    def __repr__(self) -> str:
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            return f"{self.name}, without source"
+        return f"{self.name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def named(**given: Any) -> Named | None:
+    """The value as a named function, or None.
+
+    Raises:
+        InputError: if it is neither a function nor None.
+    """
+    ((name, value),) = given.items()
+    if value is None or isinstance(value, Named):
+        return value
+    if not callable(value):
+        raise InputError(f"{name} is {validate.shown(value)}; it must be a function.")
+    return Named(value)

@@ -1,0 +1,394 @@
+"""Searches by Optuna whose objective is private: it sees what a ledger released, and no more.
+
+:class:`PrivateStudy` puts any study behind a ledger's door; :class:`PrivateSearch` tunes a model of
+scikit-learn by scores on private rows. Both need the extra ``optuna``, which is imported when a
+study is made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Interval, Name, Positive, Probability
+from dpaudit.base.optional_import import optional_import
+from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Gaussian, Laplace
+from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, data_named
+from private_bo.redacted_errors import redacted
+
+_AT = "objective"
+_ATTRIBUTE = "dpaudit certificate"
+
+
+@dataclass(frozen=True)
+class PrivateTrials(Checked):
+    """What a study releases: one noisy mean a trial, of values in a public range.
+
+    Each of ``units`` people (or rows) has a value in every trial, clipped to the range; replacing
+    one of them moves the mean by a ``units``-th of the range at most. With δ = 0 the noise is
+    Laplace's, of which each trial costs its share of ε; else it is Gaussian, the least for (ε, δ)
+    over all trials. Locally each trial has one value of somebody new, who alone pays for it.
+
+    Attributes:
+        epsilon: ε of one unit, over all trials.
+        delta: its δ.
+        trials: how many at most.
+        bounds: the public range (lower, upper) of one unit's value.
+        units: how many, a public number.
+        unit: what one is, such as user or row.
+        trust: ``local`` for one value of somebody new in each trial; ``central`` or ``joint`` where
+            whoever evaluates a trial sees all values.
+
+    Raises:
+        InputError: if a field is out of its range, or several units are local.
+    """
+
+    epsilon: Positive = 1.0
+    delta: Probability = 0.0
+    trials: Count = 20
+    bounds: Interval = (0.0, 1.0)
+    units: Count = 1
+    unit: Name = "user"
+    trust: TrustModel = TrustModel.LOCAL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trust is TrustModel.LOCAL and self.units > 1:
+            raise InputError(
+                f"units is {self.units}; a local trial has one value, so it must be 1, or trust "
+                "central or joint."
+            )
+
+    @property
+    def count(self) -> int:
+        """In how many trials a unit has a value."""
+        return 1 if self.trust is TrustModel.LOCAL else self.trials
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one unit moves a mean; with 2^-30 more for the rounding of the mean."""
+        width = math.nextafter(self.bounds[1] - self.bounds[0], math.inf)
+        return width if self.units == 1 else width / self.units * (1.0 + 2.0**-30)
+
+    @cached_property
+    def mechanism(self) -> Laplace | Gaussian:
+        """The noise of one trial."""
+        slack = 1.0 + (self.count > 1) * 2.0**-40  # of rounding, in a sum or a root
+        if self.delta == 0.0:
+            share = self.epsilon / self.count / slack
+            return Laplace.calibrated(epsilon=share, sensitivity=self.sensitivity)
+        whole = self.sensitivity * math.sqrt(self.count) * slack
+        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, sensitivity=whole)
+
+    def plan(self) -> Plan:
+        """One invocation, as often as there are trials."""
+        about = (PrivacyUnit(self.unit), ReplaceOne(), self.trust)
+        total = self.trials if self.count == 1 else None
+        each = Invocation(
+            self.mechanism, self.sensitivity, *about, count=self.count, total=total, at=_AT
+        )
+        return Plan.of(each)
+
+    def mean(self, values: ArrayLike, units: Sequence[str] | None = None) -> float:
+        """The mean over units of their values, clipped: of several of one unit first their mean.
+
+        Args:
+            values: one number for each unit, or for each row of a unit.
+            units: whose each value is; by default each has one.
+
+        Raises:
+            InputError: if a value is no finite number, or there are not ``units`` units.
+        """
+        own = np.clip(np.atleast_1d(validate.private(values)).astype(float), *self.bounds)
+        names = range(own.size) if units is None else _listed(units)
+        if len(names) != own.size:
+            raise InputError(f"units has {len(names)} names for {own.size} values; give as many.")
+        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        of = np.array([places[name] for name in names], dtype=np.intp)
+        if own.ndim != 1 or of.max(initial=-1) + 1 != self.units:
+            raise InputError(f"values must be those of {self.units} units, one number a row.")
+        return math.fsum(np.bincount(of, own) / np.bincount(of)) / self.units
+
+
+def _listed(units: Any) -> list[Any]:
+    found = [] if isinstance(units, str | bytes) or not isinstance(units, Iterable) else [*units]
+    if not found or not all(isinstance(each, Hashable) for each in found):
+        raise InputError(f"units is a {type(units).__name__}; it must be a list of names.")
+    return found
+
+
+class PrivateStudy:
+    """A study that Optuna runs on releases: sampler, storage and best trial are post-processing.
+
+    The space is a function of Optuna's trial, and the objective one of the parameters that came of
+    it, so that nothing private reaches Optuna otherwise than through the ledger: no intermediate
+    value, no attribute, and no error that Optuna would log.
+
+    Attributes:
+        private: what is released.
+        study: Optuna's own; do not tell it anything directly.
+        ledger: of :meth:`PrivateTrials.plan`.
+    """
+
+    def __init__(
+        self,
+        private: PrivateTrials,
+        *,
+        direction: str = "maximize",
+        sampler: Any = None,
+        ledger: Ledger | None = None,
+        journal: Path | str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Make the study.
+
+        Args:
+            private: what is released.
+            direction: ``maximize`` or ``minimize``.
+            sampler: any of Optuna's; TPE where none is given.
+            ledger: an open one of the plan; a new one where none is given.
+            journal: file of the new one.
+            settings: as for ``optuna.create_study``.
+
+        Raises:
+            UnsupportedError: if Optuna is not installed (extra ``optuna``).
+        """
+        optuna = self._optuna = optional_import("optuna", "optuna", what="a private study")
+        self.private = validate.instance(PrivateTrials, private=private)
+        own = Ledger(private.plan(), journal=journal) if ledger is None else ledger
+        self.ledger = validate.instance(Ledger, ledger=own)
+        loud = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # else two runs print two random names
+        self.study = optuna.create_study(direction=direction, sampler=sampler, **settings)
+        optuna.logging.set_verbosity(loud)
+
+    def optimize(
+        self,
+        space: Callable[[Any], Mapping[str, Any]],
+        objective: Callable[[Mapping[str, Any]], ArrayLike | tuple[ArrayLike, Any]],
+    ) -> None:
+        """Run all trials that are left.
+
+        Args:
+            space: suggests parameters with Optuna's trial, of public facts alone.
+            objective: the private values of parameters; or a pair of them and whose they are, as
+                for :meth:`tell`.
+
+        Raises:
+            InputError: as :meth:`tell`; or if the objective raises anything, as to prune a trial:
+                its words may hold private values, and are not told.
+            PlanMismatchError: as :meth:`tell`.
+        """
+        for name, given in (("space", space), ("objective", objective)):
+            if not callable(given):
+                raise InputError(f"{name} is a {type(given).__name__}; it must be a function.")
+        while len(self.study.trials) < self.private.trials:
+            trial = self.study.ask()
+            try:
+                found = redacted(objective)(space(trial))
+                told = found if isinstance(found, tuple) else (found,)
+                if len(told) not in {1, 2}:
+                    raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
+                self.tell(trial, *told)
+            except BaseException:
+                self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+                raise
+
+    def tell(self, trial: Any, values: ArrayLike, units: Any = None) -> float:
+        """Release the mean of private values, and tell Optuna the release.
+
+        Args:
+            trial: of ``study.ask()``.
+            values: of one unit where trust is local, else of all units.
+            units: the name of that unit; else whose each value is, by default each somebody's.
+
+        Raises:
+            InputError: as :meth:`PrivateTrials.mean`; or if a local value has no name.
+            PlanMismatchError: if all trials are made, or that unit had its own.
+        """
+        if local := self.private.trust is TrustModel.LOCAL:
+            units = validate.text(units=units)
+        kind = self._optuna.trial.Trial
+        if not isinstance(trial, kind) or trial.study is not self.study:
+            raise InputError(f"trial is a {type(trial).__name__}; it must be of study.ask().")
+        if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
+            raise InputError(f"trial {trial.number} has been told already; ask for another.")
+        mean = self.private.mean(values, None if local else units)
+        released = self.ledger.release(
+            self.private.mechanism, mean, unit=units if local else None, at=_AT
+        )
+        self.study.tell(trial, float(released))
+        return float(released)
+
+    def result(self) -> RunResult:
+        """The best trial by releases, and all of them."""
+        values = [each.value for each in self.study.trials if each.value is not None]
+        best = {} if not values else self.study.best_params
+        return RunResult({"trials": len(values), "best": best}, {"released": values})
+
+    def certificate(self, delta: float | None = None) -> Certificate:
+        """Certify the plan with this study's results; it is an attribute of the study as well.
+
+        Args:
+            delta: δ of the guarantee; that of the trials where not given.
+
+        Raises:
+            InputError: if the ledger's noise can be repeated, or its plan has more than the trials.
+        """
+        if self.ledger.plan != self.private.plan():
+            raise InputError("ledger has another plan than the trials; certify that plan instead.")
+        if self.ledger.seeded:
+            raise InputError("ledger is seeded, so that its noise can be repeated; leave it out.")
+        self.ledger.close()
+        claim = Claim(self.private.epsilon, self.private.delta, "the settings of the study")
+        certificate = certify(
+            self.private.plan(),
+            subject=SubjectRecord("Optuna study"),
+            claim=claim,
+            delta=delta,
+            not_covered=(
+                "How many units there are, which parameters are tried, and that a trial failed.",
+                "A search space that was chosen by looking at the same data.",
+                "Whatever the objective does with the values beside returning them.",
+            ),
+        ).with_run(self.result().to_dict(), None)
+        self.study.set_user_attr(_ATTRIBUTE, json.loads(json.dumps(certificate.to_dict())))
+        return certificate
+
+
+@dataclass(frozen=True)
+class PrivateSearch(Study):
+    """Optuna chooses hyperparameters by the noisy accuracy on held-out rows, which are protected.
+
+    The rows before them train, and are public, or else trained on with privacy of their own. Every
+    trial is scored on all held-out rows, of which one moves the accuracy by 1/``held_out``, and
+    all trials compose. The best trial is the best release. For other models and data extend
+    :meth:`space`, :meth:`model`, :meth:`scores` and :meth:`load`.
+
+    Attributes:
+        epsilon: ε of one held-out row, over all trials.
+        delta: its δ; 0 for Laplace noise.
+        trials: how many models are scored.
+        held_out: how many rows score, a public number; they are the last ones.
+    """
+
+    default_data: ClassVar[str] = "digits"
+    trust: ClassVar[TrustModel] = TrustModel.CENTRAL
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("row")
+    source: ClassVar[str] = "calibrated over all trials"
+
+    epsilon: Positive = 1.0
+    delta: Probability = 1e-5
+    trials: Count = 20
+    held_out: Count = 600
+
+    def space(self, trial: Any) -> Mapping[str, Any]:
+        """The hyperparameters, suggested by Optuna's trial."""
+        return {
+            "C": trial.suggest_float("C", 1e-3, 1e3, log=True),
+            "gamma": trial.suggest_float("gamma", 1e-6, 1.0, log=True),
+        }
+
+    def model(self, parameters: Mapping[str, Any]) -> Any:
+        """A model that is not yet fitted."""
+        return optional_import("learn", "sklearn.svm", what="a private search").SVC(**parameters)
+
+    def scores(self, model: Any, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        """A fitted model's score on each held-out row, in [0, 1]: whether it is right."""
+        return np.asarray(model.predict(x) == y, dtype=np.float64)
+
+    @property
+    def private(self) -> PrivateTrials:
+        """What is released."""
+        about = {"unit": self.unit.name, "trust": self.trust, "units": self.held_out}
+        return PrivateTrials(self.epsilon, self.delta, self.trials, **about)  # type: ignore[arg-type]
+
+    def invocations(self) -> Iterable[Invocation]:
+        """One noisy accuracy a trial."""
+        return self.private.plan().invocations
+
+    def not_covered(self) -> tuple[str, ...]:
+        """What the claim leaves out."""
+        return (
+            "The rows that train: the search protects held-out rows alone, and the models are not "
+            "released.",
+            "How many rows there are, and a space of hyperparameters chosen on the same rows.",
+        )
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """Accuracies as far apart as one row moves them."""
+        return (
+            AuditPair(0.0, 1.0 / self.held_out, "one row that every trial gets right or wrong"),
+        )
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """The releases of all trials, (size, trials), if every accuracy is ``data``."""
+        accuracies = np.full(self.trials, float(data))
+        return self.private.mechanism.release_many(accuracies, size, rng)
+
+    def load(self, source: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order."""
+        return data_named(source, {"digits": lambda: self._digits(rng)})
+
+    def _digits(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        datasets = optional_import("learn", "sklearn.datasets", what="a private search")
+        x, y = datasets.load_digits(return_X_y=True)
+        order = rng.permutation(len(y))
+        x, y = x[order] / 16.0, y[order]
+        once = self.model({}).fit(x[:50], y[:50])
+        once.predict(x[:1])  # reads its plugins' files once, not in a run
+        return x, y
+
+    def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
+        """One held-out row, with another class or other inputs."""
+        x, y = data
+        for row in (len(y) - 1, *(len(y) - 1 - rng.integers(self.held_out, size=3))):
+            other = y.copy()
+            other[row] = y[row - 1] if y[row] != y[row - 1] else y[row] + 1
+            yield Move((x, other), f"row {row} has another class")
+        far = x.copy()
+        far[-1] = 1e6
+        yield Move((far, y), f"row {len(y) - 1} has inputs far from all others", extreme=True)
+
+    def fitting(self, data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Inputs (n, d) and classes (n,), if more rows than ``held_out`` have both."""
+        x, y = (np.asarray(part) for part in data)
+        if len(x) != len(y) or len(y) <= self.held_out:
+            raise InputError(
+                f"data has {len(x)} inputs and {len(y)} classes; it must have as many of both, and "
+                f"more than the {self.held_out} that are held out."
+            )
+        return x, y
+
+    def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> PrivateStudy:
+        """Score the last ``held_out`` rows in every trial; the generator seeds Optuna's sampler."""
+        x, y = problem
+        samplers = optional_import("optuna", "optuna.samplers", what="a private search")
+        sampler = samplers.TPESampler(seed=int(rng.integers(2**31)))
+        study = PrivateStudy(self.private, sampler=sampler, ledger=ledger)
+        split = len(y) - self.held_out
+
+        def score(parameters: Mapping[str, Any]) -> NDArray[Any]:
+            model = self.model(parameters).fit(x[:split], y[:split])
+            return self.scores(model, x[split:], y[split:])
+
+        study.optimize(self.space, score)
+        return study
+
+    def result(self, problem: Any, found: PrivateStudy) -> RunResult:
+        """The best trial by releases, and all of them."""
+        return found.result()

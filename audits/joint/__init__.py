@@ -1,1 +1,0 @@
-"""Attacks on the joint algorithm: transcripts of whole runs."""

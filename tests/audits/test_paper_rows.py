@@ -1,0 +1,284 @@
+"""The statements of the papers: each has what measures it, and says what its numbers say."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from audits.paper_rows.experiments import experiments
+from audits.paper_rows.measured import (
+    Number,
+    Verdict,
+    agreeing,
+    exponent,
+    judged,
+    not_worse,
+)
+from audits.paper_rows.measures import code, federated, joint, local, outsourced
+from audits.paper_rows.recording import FOLDER, Cell, Recording, table_of
+from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, measuring, rows_of, table_in
+from dpaudit.base.errors import InputError
+
+# -- verdicts are what the numbers say, in both directions -----------------------------------------
+
+
+def cell(level: float, spread: float = 0.01) -> Cell:
+    """Ten trials around a level."""
+    around = level * (1 + spread * np.sin(np.arange(10.0)))
+    return Cell.of([value * np.linspace(0.1, 1.0, 50) for value in around])
+
+
+def records(**levels: float):
+    """A record of cells at these levels."""
+    return lambda name: Recording(name, {label: cell(level) for label, level in levels.items()})
+
+
+def test_agreement_is_within_two_errors_of_each() -> None:
+    error = 0.1
+    edge = 2 * math.sqrt(2) * error
+    assert Number("x", 1.0, error, 10, 1.0 + 0.99 * edge).agrees()
+    assert not Number("x", 1.0, error, 10, 1.0 + 1.01 * edge).agrees()
+    assert Number("x", 1.0).agrees()
+    assert Number("x", 1.01, paper=1.0).agrees(relative=0.02)
+    found = agreeing([Number("x", 1.0, paper=1.0), Number("y", 1.0, paper=2.0)], "So.")
+    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.because == "1 of 2 printed numbers came out. So."
+
+
+def test_judged_and_not_worse() -> None:
+    assert judged(True, [], "").verdict is Verdict.REPRODUCED
+    assert judged(False, [], "", no=Verdict.REFUTED).verdict is Verdict.REFUTED
+    assert not_worse((2.0, 1.0))
+    assert not not_worse((2.1, 1.0))
+
+
+def test_exponent_of_a_power_law() -> None:
+    curve = np.arange(1.0, 1001) ** 0.75
+    value, error, trials = exponent(Cell.of([curve, 3 * curve]))
+    assert value == pytest.approx(0.75, abs=2e-3)
+    assert error == pytest.approx(0.0, abs=1e-12)
+    assert trials == 2
+
+
+def test_the_error_of_an_exponent_is_that_of_the_ratio() -> None:
+    rng, rounds = np.random.default_rng(0), np.arange(1.0, 401)
+    runs = [[rounds ** rng.normal(0.5, 0.1) for _ in range(20)] for _ in range(300)]
+    found = [exponent(Cell.of(curves))[:2] for curves in runs]
+    spread = np.std([value for value, _ in found])
+    assert np.mean([error for _, error in found]) == pytest.approx(spread, rel=0.15)
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0.01, "reproduced"), (1.0, "not reproduced")])
+def test_an_exponent_of_a_wide_interval_decides_nothing(apart: float, verdict: str) -> None:
+    rounds = np.arange(1.0, 401)
+    powers = 0.4 + apart * np.linspace(-0.5, 0.5, 20)
+    wide = Cell.of([rounds**power for power in powers])
+    names = ("x", "theorem's width, tight noise, α = 1", "non-private", "uniform play")
+    known = Recording("joint-figures", dict.fromkeys(names, wide))
+    assert joint.growth(lambda _: known, "x", 0.5).verdict == verdict
+
+
+def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
+    rng = np.random.default_rng(0)
+    names = ("LDP-ATA-GP-UCB", "LDP-TGP-UCB", "LDP-MoMA-GP-UCB", "uniform play")
+    cells = {
+        f"a: {name}": Cell.of([np.full(9, max(0.0, each)) for each in rng.normal(level, 60.0, 30)])
+        for name, level in zip(names, (100.0, 120.0, 105.0, 600.0), strict=True)
+    }
+    found = local.panel(lambda name: Recording(name, cells), "a")
+    assert not_worse((found.numbers[-1].ours, found.numbers[-1].error))
+    assert found.verdict is Verdict.NOT_REPRODUCED
+
+
+def test_what_decides_is_among_the_numbers() -> None:
+    order = ["TS", "FTS", "FTS-DE, P = 4"]
+    known = records(**dict(zip(order, (3.0, 2.0, 1.0), strict=True)))
+    shown = [number.what for number in federated.trend(known, "synthetic", order).numbers]
+    assert shown[3:] == [
+        "FTS less TS, mean of all rounds",
+        "FTS-DE, P = 4 less FTS, mean of all rounds",
+        "FTS-DE, P = 4 less TS, mean of all rounds",
+    ]
+    found = federated.beats(known, "digits", order[1:])
+    assert [number.ours for number in found.numbers[3:5]] == [
+        pytest.approx(found.numbers[place].ours - found.numbers[0].ours) for place in (1, 2)
+    ]
+    assert found.verdict is Verdict.REPRODUCED
+
+
+def test_what_falls_at_the_end_alone_does_not_beat() -> None:
+    slow = Cell.of([level * np.r_[np.full(40, 3.0), 0.1] for level in (1.0, 1.01, 0.99)])
+    even = Cell.of([level * np.full(41, 1.0) for level in (1.0, 1.01, 0.99)])
+    known = Recording("federated-digits", {"TS": even, "z = 1": slow})
+    found = federated.beats(lambda _: known, "digits", ["z = 1"])
+    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert "at the end 1 are" in found.because
+
+
+def test_a_figure_that_is_not_at_hand_is_not_reproduced() -> None:
+    (row,) = rows_of(["K26"])
+    found = measure(row).measured
+    assert found.verdict is Verdict.NOT_POSSIBLE
+    assert found.numbers
+
+
+@pytest.mark.parametrize(
+    ("moma", "verdict"),
+    [(90.0, "reproduced"), (99.0, "reproduced"), (150.0, "not reproduced")],
+)
+def test_a_panel_is_judged_by_paired_differences(moma: float, verdict: str) -> None:
+    levels = {"a: LDP-ATA-GP-UCB": 100.0, "a: LDP-TGP-UCB": 120.0, "a: LDP-MoMA-GP-UCB": moma}
+    found = local.panel(records(**levels, **{"a: uniform play": 600.0}), "a")
+    assert found.verdict == verdict
+
+
+def test_where_nothing_is_learnt_nothing_is_reproduced() -> None:
+    names = ("LDP-ATA-GP-UCB", "LDP-TGP-UCB", "LDP-MoMA-GP-UCB", "uniform play")
+    found = local.panel(records(**{f"a: {name}": 100.0 for name in names}), "a")
+    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert "nothing is learnt" in found.because
+
+
+@pytest.mark.parametrize(
+    ("levels", "verdict"), [((3, 2, 1), "reproduced"), ((3, 1, 2), "not reproduced")]
+)
+def test_an_order_is_judged_step_by_step(levels, verdict: str) -> None:
+    order = ["TS", "FTS", "FTS-DE, P = 4"]
+    known = records(**dict(zip(order, map(float, levels), strict=True)))
+    assert federated.less_regret(known, "synthetic", order).verdict == verdict
+    assert federated.trend(known, "synthetic", order).verdict == verdict
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(1.0, "reproduced"), (1.5, "not reproduced")])
+def test_a_table_is_judged_cell_by_cell(scale: float, verdict: str) -> None:
+    printed = outsourced.TABLES["grid"][1.1]
+    levels = {f"ε = e^1.1, r = {r}": scale * value for r, value in printed}
+    found = outsourced.table(records(**levels, **{"rows in the clear": 0.01}), "grid", 1.1)
+    assert found.verdict == verdict
+
+
+def test_lemmas_have_the_verdicts_of_their_costs() -> None:
+    known = records()
+    assert joint.lemma_2(known, printed=False).verdict is Verdict.REFUTED
+    assert joint.lemma_2(known, printed=True).verdict is Verdict.REPRODUCED
+    assert joint.lemma_5(known, [10.0]).verdict is Verdict.REFUTED
+    assert joint.lemma_5(known, [0.1, 1.0]).verdict is Verdict.REPRODUCED
+
+
+def test_beyond_the_range_the_loss_is_laplaces() -> None:
+    found = local.unbounded_inputs(records())
+    # δ(ε) of Laplace noise at distance 3ε by quadrature of the positive part.
+    x = np.linspace(-60.0, 60.0, 400_001)
+    p, q = (np.exp(-np.abs(x - shift)) / 2 for shift in (0.0, 3.0))
+    expected = float(np.maximum(p - math.e * q, 0.0).sum() * (x[1] - x[0]))
+    assert found.numbers[0].ours == pytest.approx(expected, abs=1e-4)
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_another_measure_is_one_sentence() -> None:
+    for name in ("local.nothing", "nowhere.panel", "local"):
+        with pytest.raises(InputError, match=r"it must be module\.function"):
+            measuring(name)
+
+
+# -- every row has what measures it, and says what its numbers say ---------------------------------
+
+
+ROOT = Path(__file__).parents[2]
+ROWS = {row.id: row for row in rows_of()}
+RECORDED = (
+    "Z6", "Z13", "Z14", "Z17", "K8", "K11", "K12", "K16", "K26", "D3", "D11", "D12",
+    "D18", "D21", "F8", "F9", "F11", "F13", "F17", "F19", "F20", "F21", "F23", "F26",
+)  # fmt: skip
+"""Rows that rest on records alone, which are read at once."""
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_row_has_what_measures_it_or_a_reason(row) -> None:
+    assert bool(row.measure) != bool(row.impossible)
+    assert row.place
+    assert row.claim.endswith(".")
+    if row.measure:
+        inspect.signature(measuring(row.measure)).bind(None, **row.arguments)
+
+
+def test_ids_count_the_rows_of_a_paper() -> None:
+    letters = [list(group) for _, group in groupby(ROWS, key=lambda name: name[0])]
+    assert [len(PAPERS[place].rows) for place in range(4)] == [len(each) for each in letters]
+    for names in letters:
+        assert names == [f"{names[0][0]}{number}" for number in range(1, len(names) + 1)]
+
+
+def test_tests_and_pictures_that_rows_name_are_there() -> None:
+    for row in ROWS.values():
+        for node in row.arguments["nodes"] if row.measure == TESTS else ():
+            file, _, name = node.partition("::")
+            text = (ROOT / "tests" / "private_bo" / file).read_text(encoding="utf-8")
+            assert f"def {name}(" in text or not name
+    assert {name for paper in PAPERS for name in paper.pictures} <= set(experiments())
+
+
+def test_the_results_have_every_row_and_at_most_nine_are_not_possible() -> None:
+    found = table_in(FOLDER).found()
+    assert set(found) == set(ROWS)
+    verdicts = [Verdict(row["verdict"]) for row in found.values()]
+    assert sum(verdict.decided for verdict in verdicts) >= 65
+    assert verdicts.count(Verdict.NOT_POSSIBLE) <= 9
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_verdict_follows_from_the_record(name: str) -> None:
+    assert json.loads(json.dumps(measure(ROWS[name]).record)) == table_in(FOLDER).found()[name]
+
+
+def test_every_experiment_has_its_record_of_as_many_trials_as_it_says() -> None:
+    for experiment in experiments().values():
+        table = table_of(experiment)
+        assert list(table.load()) == list(experiment.cells)
+        assert not table.missing()
+        assert all(len(each["final"]) == experiment.trials for each in table.found().values())
+        assert set(experiment.spot) <= set(experiment.cells)
+
+
+def test_without_a_record_a_row_is_not_run(tmp_path: Path) -> None:
+    outcome = measure(ROWS["Z14"], tmp_path)
+    assert outcome.measured.verdict is Verdict.NOT_RUN
+    assert not outcome.measured.numbers
+
+
+def test_without_its_data_a_row_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPAUDIT_DATA", raising=False)
+    row = next(row for row in ROWS.values() if row.arguments == {"data": "loans"})
+    outcome = measure(row)
+    assert outcome.measured.verdict is Verdict.NOT_RUN
+    assert "DPAUDIT_DATA" in outcome.measured.because
+
+
+def test_rows_come_in_their_order_with_tests_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = rows_of(["K6", "Z2", "F25"])
+    words = {f"tests/private_bo/{node}": {"test": "PASSED"} for node in asked[1].arguments["nodes"]}
+    monkeypatch.setattr(code, "_known", words)
+    outcomes = measure_all(asked)
+    assert [outcome.row.id for outcome in outcomes] == ["Z2", "K6", "F25"]
+    assert outcomes[1].measured.verdict is Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize("word", ["FAILED", "SKIPPED", "ERROR", None])
+def test_one_test_that_does_not_pass_decides(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    words = {"a": "PASSED"} | ({"b": word} if word else {})
+    known = {"tests/private_bo/x": words, "tests/private_bo/y": {"c": "PASSED"} if word else {}}
+    monkeypatch.setattr(code, "_known", known)
+    found = code.tests(None, ["x", "y"], future=False)
+    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.numbers[1].ours == 1
+
+
+def test_another_row_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"^row is 'Q1'; it must be one of Z1, .*\.$"):
+        rows_of(["Q1"])

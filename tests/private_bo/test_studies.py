@@ -1,0 +1,317 @@
+"""Optuna studies behind a ledger's door: what is released, charged and certified."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from traceback import format_exception
+
+import numpy as np
+import pytest
+from rehearsals import Gossip, rules
+from subject_conformance import SubjectConformance
+
+from dpaudit import Certificate, Ledger, guarantee
+from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.certificate.verification import verify
+from dpaudit.cli.main import main
+from dpaudit.plan import Plan, ReplaceOne, TrustModel
+from private_bo.studies import PrivateSearch, PrivateStudy, PrivateTrials
+
+optuna = pytest.importorskip("optuna")
+
+
+class Fixed:
+    """A ledger whose releases do not depend on the values."""
+
+    def __init__(self) -> None:
+        self.answers = iter([0.31, 0.2, 0.9, 0.4, 0.77, 0.1, 0.6] * 2)
+
+    def release(self, *_: object, **__: object) -> float:
+        return next(self.answers)
+
+
+def central(**settings: object) -> PrivateTrials:
+    given = {"trust": TrustModel.CENTRAL, "units": 10, "trials": 4, "unit": "row", **settings}
+    return PrivateTrials(**given)
+
+
+def line(trial):
+    return {"x": trial.suggest_float("x", 0.0, 1.0)}
+
+
+def seeded(private: PrivateTrials, seed: int = 0, **settings: object) -> PrivateStudy:
+    ledger = Ledger(private.plan(), rng=np.random.default_rng(seed))
+    sampler = settings.pop("sampler", optuna.samplers.TPESampler(seed=0))
+    return PrivateStudy(private, ledger=ledger, sampler=sampler, **settings)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("trials", [1, 7, 50])
+def test_all_trials_together_cost_what_is_wanted(delta: float, trials: int) -> None:
+    """By the ledger's accountants; Gaussian noise is a single release with √T the sensitivity."""
+    private = central(delta=delta, trials=trials, epsilon=0.7)
+    proved = guarantee(private.plan(), delta).epsilon
+    assert 0.7 * (1 - 1e-6) < proved <= 0.7
+    if delta:
+        mu = math.sqrt(trials) * 0.1 / private.mechanism.sigma
+        cdf = lambda z: math.erfc(-z / math.sqrt(2)) / 2  # noqa: E731
+        exact = cdf(mu / 2 - 0.7 / mu) - math.exp(0.7) * cdf(-mu / 2 - 0.7 / mu)
+        assert exact == pytest.approx(delta, rel=1e-5)
+    else:
+        assert private.mechanism.scale == pytest.approx(trials * 0.1 / 0.7)
+
+
+def test_a_local_unit_pays_for_its_own_trial() -> None:
+    private = PrivateTrials(epsilon=0.5, trials=30, bounds=(-1.0, 3.0))
+    (each,) = private.plan().invocations
+    assert (each.count, each.total, each.trust) == (1, 30, TrustModel.LOCAL)
+    assert each.relation == ReplaceOne()
+    assert guarantee(private.plan(), 0.0).epsilon == pytest.approx(0.5, rel=1e-12)
+    assert private.mechanism.scale == pytest.approx(8.0)
+
+
+def test_one_unit_moves_a_mean_by_no_more_than_declared() -> None:
+    private, rng = central(bounds=(-2.0, 3.0), units=7), np.random.default_rng(0)
+    owners = ["a", "b", "c", "d", "e", "f", "g", "a", "a", "c"]
+    values = rng.normal(size=10) * 5
+    clipped = np.clip(values, -2, 3)
+    means = [clipped[[name == owner for name in owners]].mean() for owner in "abcdefg"]
+    assert private.mean(values, owners) == pytest.approx(np.mean(means), abs=1e-15)
+    for worst in (-1e9, 1e9):
+        other = values.copy()
+        other[[0, 7, 8]] = worst
+        apart = abs(private.mean(other, owners) - private.mean(values, owners))
+        assert apart <= private.sensitivity
+    ends = [private.mean([end] + [0.0] * 6) for end in (-9.0, 9.0)]
+    assert 5 / 7 <= ends[1] - ends[0] + 1e-15 <= private.sensitivity + 1e-15
+
+
+@pytest.mark.parametrize(
+    "values", [[0.1] * 9, [[0.1] * 10], [math.nan] + [0.0] * 9, ["secret"] * 10, 0.3]
+)
+def test_wrong_values_are_refused_and_not_shown(values: object) -> None:
+    study = seeded(central())
+    with pytest.raises(InputError) as refused:
+        study.tell(study.study.ask(), values)
+    assert len(study.ledger) == 0
+    assert "secret" not in str(refused.value)
+    assert str(refused.value).endswith(".")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sampler", ["TPESampler", "RandomSampler", "NSGAIISampler"])
+def test_optuna_sees_releases_only(sampler: str) -> None:
+    """Two objectives, one the neighbour of the other, with equal releases: equal studies."""
+    made = []
+    for shift in (0.0, 0.5):
+        private = central(trials=14, epsilon=1.0)
+        study = seeded(private, sampler=getattr(optuna.samplers, sampler)(seed=3))
+        study.ledger = Fixed()
+        study.optimize(line, lambda found, shift=shift: np.full(10, found["x"] * 0.5 + shift))
+        made.append([(each.params, each.value, each.user_attrs) for each in study.study.trials])
+    assert made[0] == made[1]
+    assert [value for _, value, _ in made[0]][:3] == [0.31, 0.2, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("error", "told_as"),
+    [(ValueError, "ValueError"), (optuna.TrialPruned, "Exception"), (InputError, "ValueError")],
+)
+def test_the_objective_meets_parameters_and_its_error_stops_the_study(
+    caplog, error, told_as
+) -> None:
+    study = seeded(central())
+
+    def fails(parameters):
+        assert type(parameters) is dict
+        raise error("row 3 is 17.5")
+
+    with pytest.raises(InputError, match=f"fails raised {told_as}") as told:
+        study.optimize(line, fails)
+    assert told.value.__context__ is None
+    assert "17.5" not in caplog.text + "".join(format_exception(told.value))
+    (trial,) = study.study.trials
+    assert trial.state == optuna.trial.TrialState.FAIL
+    assert (trial.value, trial.user_attrs, trial.system_attrs) == (None, {}, {})
+
+
+def test_nobody_answers_twice_and_no_trial_is_one_too_many() -> None:
+    study = seeded(PrivateTrials(trials=3))
+    study.tell(study.study.ask(), 0.4, "ann")
+    with pytest.raises(PlanMismatchError, match="this one has been charged"):
+        study.tell(study.study.ask(), 0.4, "ann")
+    with pytest.raises(InputError, match="units"):
+        study.tell(study.study.ask(), 0.4)
+    whole = seeded(central())
+    whole.optimize(line, lambda _: np.zeros(10))
+    assert len(whole.ledger) == 4
+    with pytest.raises(PlanMismatchError):
+        whole.tell(whole.study.ask(), np.zeros(10))
+
+
+def test_it_finds_a_good_point_at_an_epsilon_that_leaves_signal() -> None:
+    private = central(units=1000, trials=25, epsilon=8.0, delta=1e-5)
+    study = seeded(private)
+    study.optimize(line, lambda found: np.full(1000, 1 - (found["x"] - 0.7) ** 2))
+    assert abs(study.study.best_params["x"] - 0.7) < 0.2
+
+
+def test_the_certificate_verifies_and_the_study_has_it(tmp_path, capsys) -> None:
+    private = PrivateTrials(epsilon=0.5, trials=6)
+    study = PrivateStudy(private, direction="minimize", journal=tmp_path / "ledger.jsonl")
+    names = iter(f"user {n}" for n in range(6))
+    study.optimize(line, lambda found: (found["x"], next(names)))
+    certificate = study.certificate()
+    path = certificate.save(tmp_path / "certificate.json")
+    kept = study.study.user_attrs["dpaudit certificate"]
+    assert kept == json.loads(path.read_text(encoding="utf-8"))
+    verify(Certificate.from_dict(kept))
+    assert str(certificate.verdict) == "certified"
+    assert certificate.run["summary"]["best"] == study.study.best_params
+    assert certificate.run["series"]["released"] == [each.value for each in study.study.trials]
+    for file in (path, tmp_path / "ledger.jsonl"):
+        with pytest.raises(SystemExit) as done:
+            main(["verify", str(file)])
+        assert done.value.code == 0
+    kept["guarantee"]["epsilon"] = 0.1
+    with pytest.raises(Exception, match="edited"):
+        verify(Certificate.from_dict(kept))
+
+
+def test_noise_that_can_be_repeated_is_not_certified() -> None:
+    with pytest.raises(InputError, match="ledger is seeded"):
+        seeded(central()).certificate()
+
+
+def test_a_plan_with_more_than_the_trials_is_not_certified_as_theirs() -> None:
+    private = central()
+    (each,) = private.plan().invocations
+    more = Plan.of(each, replace(each, at="training"))
+    study = PrivateStudy(private, ledger=Ledger(more))
+    study.tell(study.study.ask(), np.zeros(10))
+    with pytest.raises(InputError, match="another plan than the trials"):
+        study.certificate()
+
+
+def test_without_optuna_it_is_one_sentence(monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(UnsupportedError, match=r"a private study needs optuna.*dpaudit\[optuna\]"):
+        PrivateStudy(central())
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"trials": 0}, "trials"),
+        ({"bounds": (1.0, 1.0)}, "bounds"),
+        ({"units": 3, "trust": TrustModel.LOCAL}, "units"),
+        ({"trust": "nobody"}, "trust"),
+    ],
+)
+def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is ") as refused:
+        central(**settings)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda study: study.tell(None, 0.5, "ann"), "trial is a NoneType; it must be of"),
+        (lambda study: study.tell(3, 0.5, "ann"), "trial is a int"),
+        (lambda study: study.tell(seeded(central()).study.ask(), 0.5), "must be of study.ask"),
+        (lambda study: study.tell(study.study.ask(), [0.5] * 10, 3), "units is a int"),
+        (lambda study: study.tell(study.study.ask(), [0.5] * 10, [[]] * 10), "a list of names"),
+        (lambda study: study.optimize(None, line), "space is a NoneType; it must be a function"),
+        (lambda study: study.optimize(line, None), "objective is a NoneType"),
+        (lambda study: study.optimize(line, lambda _: ()), "objective gave 0 things"),
+        (lambda _: PrivateStudy(None), "private is a NoneType; it must be a PrivateTrials"),
+        (lambda _: PrivateStudy(central(), ledger=3), "ledger is a int; it must be a Ledger"),
+    ],
+)
+def test_wrong_parties_are_one_sentence(wrong, words) -> None:
+    study = seeded(central())
+    with pytest.raises(InputError, match=words):
+        wrong(study)
+    assert len(study.ledger) == 0
+
+
+def test_names_of_any_kind_are_told_apart() -> None:
+    private = central(units=2)
+    assert private.mean([0.1, 0.3, 0.6], [None, None, 3]) == pytest.approx(0.4)
+
+
+SMALL = PrivateSearch(trials=3, held_out=40)
+
+
+class Few(PrivateSearch):
+    """The same on 120 rows."""
+
+    def load(self, source, rng):
+        x, y = super().load(source, rng)
+        return x[:120], y[:120]
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    return Few().load("digits", np.random.default_rng(0))
+
+
+class TestPrivateSearch(SubjectConformance):
+    subject = SMALL
+
+    def data(self):
+        return data()
+
+    def neighbour(self):
+        x, y = data()
+        y[-1] = (y[-1] + 1) % 10
+        return x, y
+
+    def bad_data(self):
+        x, y = data()
+        yield x[:40], y[:40]
+        yield x, y[:-1]
+
+
+def test_a_rehearsal_finds_nothing() -> None:
+    assert rules(Few(trials=2, held_out=40)) == set()
+
+
+def test_a_rehearsal_finds_a_score_that_is_published() -> None:
+    class Mistaken(Gossip, Few):
+        def run(self, data, ledger, rng):
+            result = PrivateSearch.run(self, data, ledger, rng)
+            result.summary["classes"] = data[1][-40:].tolist()
+            return result
+
+    assert "result-not-from-releases" in rules(Mistaken(trials=2, held_out=40))
+
+
+def test_a_held_out_row_pays_for_all_trials() -> None:
+    subject = PrivateSearch(epsilon=0.5, delta=1e-6, trials=9)
+    (each,) = subject.plan().invocations
+    assert (each.count, each.sensitivity) == (9, pytest.approx(1 / 600))
+    assert guarantee(subject.plan(), 1e-6).epsilon == pytest.approx(0.5, rel=1e-6)
+    assert subject.audit_release(0.25, 5, np.random.default_rng(0)).shape == (5, 9)
+
+
+def test_it_tunes() -> None:
+    """The best release is that of a good model, at noise of a hundredth."""
+    subject = PrivateSearch(epsilon=8.0, trials=12, held_out=600)
+    assert subject.private.mechanism.sigma < 0.01
+    found = subject.load("digits", np.random.default_rng(0))
+    with Ledger(subject.plan(), rng=np.random.default_rng(0)) as ledger:
+        result = subject.run((found[0][-900:], found[1][-900:]), ledger, np.random.default_rng(0))
+    released = result.series["released"]
+    assert result.summary["best"] == pytest.approx(result.summary["best"])
+    assert max(released) > 0.9
+    assert min(released) < 0.6
+
+
+def test_unknown_data_are_one_sentence() -> None:
+    with pytest.raises(InputError, match="data is 'nowhere'"):
+        SMALL.load("nowhere", np.random.default_rng(0))
