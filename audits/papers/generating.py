@@ -14,8 +14,7 @@ from audits.papers.attacks import attacks
 from audits.papers.index import index_html, index_markdown, require_places
 from dpaudit import files, validate
 from dpaudit.certificate import Certificate
-from dpaudit.project.entries import SubjectEntry
-from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.project_file import ProjectFile, SubjectEntry, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.tables import chosen

@@ -3,12 +3,12 @@
 import sys
 
 import pytest
+from audited import audited
 from examples import Answers
 
 from dpaudit import InputError
 from dpaudit.cli.main import main
 from dpaudit.project import Execution
-from dpaudit.workflow.attacking import audit_target
 
 MODULE = """
 import sys
@@ -82,48 +82,52 @@ class TestWay:
 
 class TestTarget:
     def test_a_subject_is_attacked_on_its_own_claim(self):
-        outcome = audit_target("examples:Answers", execution=Execution(runs=300, seed=1))
+        outcome = audited("examples:Answers", execution=Execution(runs=300, seed=1))
         assert outcome.record.claim_epsilon == Answers().claim().epsilon
         assert outcome.target.subject == Answers()
         assert outcome.exit_code == 0
         assert outcome.to_dict()["subject"] == "examples:Answers"
 
     def test_other_numbers_are_no_other_claim(self):
-        outcome = audit_target(
-            "examples:Answers", epsilon=0.2, execution=Execution(runs=1000, seed=1)
-        )
+        outcome = audited("examples:Answers", epsilon=0.2, execution=Execution(runs=1000, seed=1))
         assert outcome.record.refuted
         assert outcome.exit_code == 1
         assert outcome.certificate().claim == Answers().claim()
 
     def test_settings_and_a_pair(self):
-        outcome = audit_target(
-            "examples:Answers", ["epsilon=2"], ("2", "-2"), execution=Execution(runs=300, seed=1)
+        outcome = audited(
+            "examples:Answers",
+            settings=["epsilon=2"],
+            pair=("2", "-2"),
+            execution=Execution(runs=300, seed=1),
         )
         assert outcome.record.claim_epsilon == 2.0
         assert outcome.record.pair == {"x": 2, "x_prime": -2}
 
     def test_a_function_is_certified_as_what_was_tested(self, module):
-        outcome = audit_target(
-            f"{module}.py:watched", (), ("0", "1"), 1.0, execution=Execution(runs=300, seed=1)
+        outcome = audited(
+            f"{module}.py:watched",
+            pair=("0", "1"),
+            epsilon=1.0,
+            execution=Execution(runs=300, seed=1),
         )
         assert outcome.target.subject is None
         (invocation,) = outcome.certificate().plan.invocations
         assert invocation.mechanism.kind == "opaque"
 
     @pytest.mark.parametrize(
-        ("arguments", "message"),
+        ("name", "options", "message"),
         [
-            (("plan.toml",), "a plan file has no code to attack"),
-            (("watched_code.py:watched", (), ("0", "1")), "--epsilon is missing"),
-            (("watched_code.py:watched", (), ("0", "1"), -1.0), "epsilon is -1"),
-            (("watched_code.py:watched", (), ("0", "1"), 1.0, 2.0), "delta is 2"),
-            (("watched_code.py:watched", (), ("0", "{"), 1.0), "--pair x' is not JSON"),
-            (("watched_code.py:nothing", (), ("0", "1"), 1.0), "has no 'nothing'"),
+            ("plan.toml", {}, "a plan file has no code to attack"),
+            ("watched_code.py:watched", {}, "--epsilon is missing"),
+            ("watched_code.py:watched", {"epsilon": -1.0}, "epsilon is -1"),
+            ("watched_code.py:watched", {"epsilon": 1.0, "delta": 2.0}, "delta is 2"),
+            ("watched_code.py:watched", {"pair": ("0", "{")}, "--pair x' is not JSON"),
+            ("watched_code.py:nothing", {"epsilon": 1.0}, "has no 'nothing'"),
         ],
     )
     @pytest.mark.usefixtures("module")
-    def test_what_is_wrong_is_one_sentence(self, arguments, message):
+    def test_what_is_wrong_is_one_sentence(self, name, options, message):
         with pytest.raises(InputError, match=message) as caught:
-            audit_target(*arguments)
+            audited(name, **{"pair": ("0", "1"), **options})
         assert "\n" not in str(caught.value)

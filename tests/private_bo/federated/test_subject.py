@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from audited import audited
 from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, ZeroOut
@@ -11,7 +12,6 @@ from dpaudit.accounting import compose
 from dpaudit.errors import InputError
 from dpaudit.project import RunResult
 from dpaudit.project.targets import parse_settings
-from dpaudit.workflow.attacking import audit_target
 from private_bo.federated import (
     DPFTSDE,
     Reliance,
@@ -211,4 +211,4 @@ def test_public_weights_may_be_given() -> None:
 
 def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
     with pytest.raises(InputError, match="83353 are needed; give more, or a smaller epsilon"):
-        audit_target("private_bo:DPFTSDE")
+        audited("private_bo:DPFTSDE")
