@@ -29,7 +29,7 @@ from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
 
 if TYPE_CHECKING:
-    from dpaudit.workflow.outcomes import AuditOutcome
+    from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.verifying import Verification
 
 COLOURS: dict[str, str] = {

@@ -47,6 +47,8 @@ _THROUGH = "through_run is given with exact, every_pair, pair or code; it finds 
 _COMMAND = "--set and --through-run are of subjects; --command has neither."
 _MODELS = "--shadows and --targets are of an --attack with models of its own."
 _OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
+_STATED = "--claim is given with --epsilon or --delta; keep one of them."
+_OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
 _REFUSED: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("arguments",), ("target", "code"), _ARGUMENTS),
     (("code",), ("pair",), "code is given without a pair; add pair = [x, x']."),
@@ -54,6 +56,12 @@ _REFUSED: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("through_run", "pair"), ("target",), _THROUGH),
     (("exact", "code"), (), "exact and code are both given; code is attacked by runs only."),
     (("every_pair", "pair"), (), "every_pair and pair are both given; keep one of them."),
+    *((("target", other), (), _OF_FILE) for other in ("exact", "every_pair", "code")),
+    *((("claim", other), (), _STATED) for other in ("epsilon", "delta")),
+    *(
+        (("object", other), (), f"{other} is given for no name; the target is an object.")
+        for other in ("settings", "command", "data", "plan", "unit", "relation", "canaries")
+    ),
     *(
         (("canaries", other), (), _meaningless(other, "with"))
         for other in ("command", "pair", "data", "through_run")
@@ -93,7 +101,7 @@ class AuditRequest(Checked):
         arguments: of further parameters of that function, by name.
         epsilon: the ε under test; the claim's where not given.
         delta: the δ under test; the claim's where not given.
-        claim: what is tested; the subject's own, or what a plan proves, where not given.
+        claim: in place of ε and δ; the subject's own, or what a plan proves, where not given.
         command: whether the target is a command line.
         data: a file, of whose neighbours the most promising one is attacked with a function.
         plan: a plan file, whose whole curve is tested of a function in place of a claim.
@@ -146,6 +154,7 @@ class AuditRequest(Checked):
             raise InputError(_ARGUMENTS)
         given = {name for name, value in vars(self).items() if _is_given(value)}
         given |= set() if self.attack in (None, ONE_RUN) else {"models"}
+        given |= set() if isinstance(self.target, str | None) else {"object"}
         for together, without, sentence in _REFUSED:
             if given.issuperset(together) and given.isdisjoint(without):
                 raise InputError(sentence)
@@ -155,14 +164,21 @@ class AuditRequest(Checked):
                 "--plan."
             )
 
+    @property
+    def stated(self) -> Claim | None:
+        """What is to be tested whatever the target claims; of ε alone, with δ = 0."""
+        return self.claim if self.epsilon is None else Claim(self.epsilon, self.delta or 0.0)
+
     def tested(self, own: Claim | None) -> Claim:
         """What is tested of an algorithm with a claim of its own.
+
+        Numbers of a project file replace those of the claim one by one.
 
         Raises:
             InputError: if nothing is claimed.
         """
-        if self.claim is not None:
-            return self.claim
+        if self.stated is not None and (self.target is not None or own is None):
+            return self.stated
         if own is None:
             raise InputError("--epsilon is missing, and the subject states no claim; give one.")
         if self.epsilon is None and self.delta is None:
@@ -196,12 +212,7 @@ class AuditRequest(Checked):
         elif "runs" not in drawn:
             given["seconds"] = SECONDS
         execution = Execution(**drawn)
-        if "claim" in given and ("epsilon" in given or "delta" in given):
-            raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
-        if "epsilon" in given:
-            given["claim"] = Claim(given.pop("epsilon"), given.get("delta", 0.0))
-        else:
-            given["claim"] = parse_claim(given.get("claim"))
+        given["claim"] = parse_claim(given.get("claim"))
         if "pair" in given:
             given["pair"] = _typed_pair(given["pair"])
         given["settings"] = parse_settings(given.get("settings", ()))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dpaudit import tables
+from dpaudit import tables, validate
 from dpaudit.auditing import (
     BlackBox,
     MembershipAttack,
@@ -29,10 +29,12 @@ from dpaudit.auditing import (
     search_pairs,
 )
 from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
+from dpaudit.auditing.rehearsal.rehearse import Rehearsed
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search
-from dpaudit.certificate import AuditRecord, Certificate, Claim
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
+from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import AddRemove, Plan
@@ -41,14 +43,67 @@ from dpaudit.project.audit_request import ONE_RUN, AuditRequest
 from dpaudit.project.programs import Program
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.targets import Target, find_function, find_target, load_function
+from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, told_of
-from dpaudit.workflow.outcomes import AuditOutcome
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
 NO_AUDIT = "No audit was made: "
 """How a certificate begins to say why nobody attacked it."""
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
+
+
+@dataclass(frozen=True)
+class AuditOutcome:
+    """An audit and what it was made of.
+
+    Attributes:
+        record: the evidence.
+        target: what its certificate speaks of.
+        name: what was attacked.
+        claim: what was tested.
+        rehearsal: what putting the subject's real run to the test showed; None for a function.
+    """
+
+    record: AuditRecord
+    target: Target
+    name: str
+    claim: Claim
+    rehearsal: Rehearsed | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the rehearsal."""
+        return () if self.rehearsal is None else self.rehearsal.findings
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the audit refutes what it tested, or contradicts the subject's own claim.
+
+        Else 2 if the rehearsal found an error, or the code fails at one end of some pair alone, and
+        0 otherwise.
+        """
+        own = self.target.claim
+        if self.record.refuted or (own is not None and contradicts(self.record, own)):
+            return 1
+        if "one_sided" in self.record.details:
+            return 2
+        return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON answer."""
+        rehearsal = None if self.rehearsal is None else self.rehearsal.record.to_dict()
+        findings = [finding.to_dict() for finding in self.findings]
+        record = {"subject": self.name, "claim": self.claim.to_dict(), **self.record.to_dict()}
+        return record | {"rehearsal": rehearsal, "findings": findings}
+
+    def certificate(self) -> Certificate:
+        """That of the subject, of the plan file, or of an opaque claim, with this audit."""
+        delta = self.record.delta if self.target.claim is None else None
+        made = certified(self.target, delta=delta).with_audits((self.record,))
+        if self.rehearsal is None:
+            return made
+        return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
 
 
 # -- by name --------------------------------------------------------------------------------------
@@ -61,6 +116,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
         InputError: if there is no such code, or it cannot be attacked like that.
         InconclusiveError: if it ends its process, hangs, or needs too much memory.
     """
+    validate.text(target=request.target)
     if request.canaries is not None:
         return _audit_training(request, request.canaries)
     function = _function(request)
@@ -281,6 +337,8 @@ def attack(request: AuditRequest) -> AuditRecord:
     """
     target, pair = request.target, request.pair
     name = getattr(target, "__name__", type(target).__name__)
+    if request.arguments and isinstance(target, Subject | Mechanism):
+        raise InputError(f"arguments are given for {name}, which is no function; leave them out.")
     if isinstance(target, Subject):
         (record,) = attack_subject(request, target, request.tested(target.claim()), name)
         return record
@@ -292,7 +350,7 @@ def attack(request: AuditRequest) -> AuditRecord:
         if declared is not None:
             request = replace(request, scores=(declared, *request.scores))
     else:
-        release = BlackBox(target)
+        release = BlackBox(target, arguments=request.arguments)
     return attack_code(request, release, pair, claim, claim.curve, name)
 
 

@@ -70,7 +70,7 @@ def hypothesis(request: AuditRequest) -> Hypothesis:
         InputError: if there is neither a claim nor a plan, or both; or the plan bounds nothing.
     """
     record = SubjectRecord(request.target, configuration=request.settings)
-    claim, unit = request.claim, request.unit
+    claim, unit = request.stated, request.unit
     near = request.relation if isinstance(request.relation, Relation) else None
     if request.plan is not None:
         if claim is not None or unit is not None or near is not None:

@@ -1,4 +1,4 @@
-"""What a command found: an audit; of a whole project one row for every subject and every budget."""
+"""What a check of a project found: one row for every subject and every budget."""
 
 from __future__ import annotations
 
@@ -8,65 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from dpaudit.accounting import Guarantee
-from dpaudit.auditing.rehearsal.rehearse import Rehearsed
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Verdict
-from dpaudit.certificate.verdicts import contradicts
-from dpaudit.project.targets import Target
-from dpaudit.workflow.certifying import certified
+from dpaudit.certificate import Certificate, Claim, Verdict
 from dpaudit.workflow.comparing import Change, Direction
-
-
-@dataclass(frozen=True)
-class AuditOutcome:
-    """An audit and what it was made of.
-
-    Attributes:
-        record: the evidence.
-        target: what its certificate speaks of.
-        name: what was attacked.
-        claim: what was tested.
-        rehearsal: what putting the subject's real run to the test showed; None for a function.
-    """
-
-    record: AuditRecord
-    target: Target
-    name: str
-    claim: Claim
-    rehearsal: Rehearsed | None = None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Of the rehearsal."""
-        return () if self.rehearsal is None else self.rehearsal.findings
-
-    @property
-    def exit_code(self) -> int:
-        """1 if the audit refutes what it tested, or contradicts the subject's own claim.
-
-        Else 2 if the rehearsal found an error, or the code fails at one end of some pair alone, and
-        0 otherwise.
-        """
-        own = self.target.claim
-        if self.record.refuted or (own is not None and contradicts(self.record, own)):
-            return 1
-        if "one_sided" in self.record.details:
-            return 2
-        return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON answer."""
-        rehearsal = None if self.rehearsal is None else self.rehearsal.record.to_dict()
-        findings = [finding.to_dict() for finding in self.findings]
-        record = {"subject": self.name, "claim": self.claim.to_dict(), **self.record.to_dict()}
-        return record | {"rehearsal": rehearsal, "findings": findings}
-
-    def certificate(self) -> Certificate:
-        """That of the subject, of the plan file, or of an opaque claim, with this audit."""
-        delta = self.record.delta if self.target.claim is None else None
-        made = certified(self.target, delta=delta).with_audits((self.record,))
-        if self.rehearsal is None:
-            return made
-        return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
 
 
 class Status(StrEnum):

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from dpaudit.project import Execution
 from dpaudit.project.audit_request import AuditRequest
-from dpaudit.workflow.attacking import audit
-from dpaudit.workflow.outcomes import AuditOutcome
+from dpaudit.workflow.attacking import AuditOutcome, audit
 
 
 def audited(name: str, *, execution: Execution | None = None, **options: object) -> AuditOutcome:

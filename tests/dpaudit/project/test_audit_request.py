@@ -45,9 +45,10 @@ class TestSources:
         assert bare == of_options() == AuditRequest("m:X", seconds=SECONDS)
 
     def test_epsilon_and_delta_are_a_claim_of_their_own(self):
-        assert of_options(epsilon=1.0).claim == Claim(1.0)
-        assert of_options(epsilon=1.0, delta=1e-6).claim == Claim(1.0, 1e-6)
-        assert of_options(claim="mu = 1").claim == Claim.of(mu=1)
+        for own in (None, Claim(2.0, 1e-3)):
+            assert of_options(epsilon=1.0).tested(own) == Claim(1.0)
+            assert of_options(epsilon=1.0, delta=1e-6).tested(own) == Claim(1.0, 1e-6)
+            assert of_options(claim="mu = 1").tested(own) == Claim.of(mu=1)
         assert of_options(delta=1e-6).tested(Claim(2.0, 1e-3)) == Claim(2.0, 1e-6)
         own = Claim(2.0, 1e-3, "paper")
         assert of_options().tested(own) is own
@@ -109,6 +110,23 @@ def test_options_that_have_no_meaning_together(options, message):
     with pytest.raises(InputError, match=message) as caught:
         of_options(**options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"target": "m:X", "exact": True}, "exact, every_pair and code are of a project file"),
+        ({"target": "m:X", "every_pair": True}, "whose attacks name no target"),
+        ({"target": "m:X", "code": "f:f", "pair": PAIR}, "exact, every_pair and code are of"),
+        ({"target": print, "unit": "user"}, "unit is given for no name; the target is an obj"),
+        ({"target": print, "settings": {"x": 1}}, "settings is given for no name"),
+        ({"target": "m:X", "claim": 1.0}, "claim is 1.0; it must be a Claim"),
+        ({"target": "m:X", "execution": {}}, "execution is {}; it must be a Execution"),
+    ],
+)
+def test_fields_that_nothing_would_look_at(asked, message):
+    with pytest.raises(InputError, match=message):
+        AuditRequest(**asked)
 
 
 @pytest.mark.parametrize(
