@@ -15,8 +15,7 @@ from dpaudit.auditing import BlackBox
 from dpaudit.auditing.rehearsal.constants import literals
 from dpaudit.auditing.rehearsal.neighbours import derived
 from dpaudit.auditing.subjects.declared import null
-from dpaudit.auditing.subjects.neighbours import Search
-from dpaudit.auditing.subjects.patterns import around, patterns
+from dpaudit.auditing.subjects.neighbours import Search, around, patterns
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.errors import InputError, UnsupportedError
