@@ -91,6 +91,7 @@ def assert_private(
     from dpaudit.workflow.attacking import attack
 
     runs = next((runs for runs in _runs.values() if runs is not None), DEFAULT_RUNS)
+    execution = Execution(runs=runs, confidence=0.99, seed=0, progress=_draw_nothing)
     if not isinstance(claim, Claim):
         claim = Claim(*claim) if isinstance(claim, tuple) else Claim(claim)
     request = AuditRequest(
@@ -99,7 +100,7 @@ def assert_private(
         claim=claim,
         scores=chosen_scores(score),
         stop_early=stop_early,
-        execution=Execution(runs=runs, seed=0, confidence=0.99).updated(fields),
+        execution=execution.updated(fields),
     )
     try:
         record = attack(request)
@@ -142,6 +143,10 @@ def assert_rehearsed(
     if wrong:
         raise PrivacyViolationError(None, wrong)
     return outcome.record
+
+
+def _draw_nothing(done: int, total: int) -> None:
+    """No bar: the terminal is pytest's."""
 
 
 def explain(record: AuditRecord) -> str:

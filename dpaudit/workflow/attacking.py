@@ -414,7 +414,9 @@ def attack_code(
 
 @contextmanager
 def _shown(request: AuditRequest, label: str) -> Iterator[Execution]:
-    """The execution of a request, whose progress is drawn where nobody else is told of it."""
+    """The execution of a request, whose progress is drawn unless somebody else is told of it."""
+    if request.execution.progress is not None:
+        yield request.execution
+        return
     with progress_bar(label) as progress:
-        told = request.execution.progress or progress
-        yield request.execution.updated({"progress": told})
+        yield request.execution.updated({"progress": progress})

@@ -182,6 +182,12 @@ class TestAtHand:
         with pytest.raises(InputError, match="--epsilon is missing"):
             attack(AuditRequest(abs, pair=AuditPair(0, 1)))
 
+    def test_whoever_asks_is_told_of_the_runs(self):
+        told = []
+        execution = self.EXECUTION.updated({"progress": lambda done, total: told.append(done)})
+        attack(AuditRequest(Answers(), execution=execution))
+        assert max(told) == 300
+
     def test_a_name_is_no_object(self):
         with pytest.raises(InputError, match="target is"):
             audit(AuditRequest(abs, pair=AuditPair(0, 1), epsilon=1.0))
