@@ -16,11 +16,8 @@ from typing import Any
 from dpaudit import tables, validate
 from dpaudit.auditing import (
     BlackBox,
-    MembershipAttack,
     Release,
     WhiteBox,
-    audit_membership,
-    audit_one_run,
     audit_release,
     audit_subject,
     candidate_pairs,
@@ -182,6 +179,8 @@ def _audit_subject(request: AuditRequest) -> AuditOutcome:
 
 def _audit_training(request: AuditRequest, canaries: int) -> AuditOutcome:
     """Attack ``train(mask, rng)`` by membership inference."""
+    from dpaudit.auditing import MembershipAttack, audit_membership, audit_one_run
+
     train = load_function(request.target, request.settings)
     if request.plan is None:
         unit, near = request.unit or "example", request.relation or AddRemove()
