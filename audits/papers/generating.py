@@ -14,8 +14,7 @@ from audits.papers.index import index, require_places
 from audits.result_table import in_order
 from dpaudit import files
 from dpaudit.certificate import Certificate
-from dpaudit.project.entries import SubjectEntry
-from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.project_file import ProjectFile, SubjectEntry, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.tables import chosen

@@ -36,12 +36,12 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
 from dpaudit.project import RunResult, Subject
+from dpaudit.project.audit_request import parse_relation
 from dpaudit.project.data_files import read_data
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash, imported_names, own_files
 from dpaudit.project.targets import load_function, parse_claim
-from dpaudit.workflow.functions import parse_relation
 from dpaudit.workflow.observed_plan import plan_file
 
 _found = FindingTable(__name__)
