@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpaudit.auditing import ExecutionFields, Score
     from dpaudit.certificate import AuditRecord, Claim, Finding, Rehearsal
     from dpaudit.mechanisms import Mechanism
-    from dpaudit.project import AuditPair, Execution, Subject
+    from dpaudit.project import AuditPair, Subject
 
 DEFAULT_RUNS = 10_000
 OPTION = "--dp-runs"
@@ -83,20 +83,27 @@ def assert_private(
         InputError: if an argument is wrong or the target cannot be audited.
     """
     __tracebackhide__ = True
-    from dpaudit.auditing import audit_subject
+    from dpaudit.auditing.distinguishing.design import chosen_scores
     from dpaudit.base.errors import DpAuditError
-    from dpaudit.project import Execution, Subject
+    from dpaudit.certificate import Claim
+    from dpaudit.project import AuditPair, Execution
+    from dpaudit.project.audit_request import AuditRequest
+    from dpaudit.workflow.attacking import attack
 
     runs = next((runs for runs in _runs.values() if runs is not None), DEFAULT_RUNS)
-    execution = Execution(runs=runs, seed=0, confidence=0.99).updated(fields)
-    stated, given = _claim(claim), _pair(pair)
+    execution = Execution(runs=runs, confidence=0.99, seed=0, progress=_draw_nothing)
+    if not isinstance(claim, Claim):
+        claim = Claim(*claim) if isinstance(claim, tuple) else Claim(claim)
+    request = AuditRequest(
+        target,
+        pair=AuditPair(*pair) if isinstance(pair, tuple) else pair,
+        claim=claim,
+        scores=chosen_scores(score),
+        stop_early=stop_early,
+        execution=execution.updated(fields),
+    )
     try:
-        if isinstance(target, Subject):
-            record = audit_subject(
-                target, given, claim=stated, score=score, stop_early=stop_early, execution=execution
-            )
-        else:
-            record = _audit_code(target, stated, given, score, stop_early, execution)
+        record = attack(request)
     except DpAuditError as error:  # pytest shows the arguments of every call that led there
         raise error.with_traceback(None) from None
     if record.refuted:
@@ -138,47 +145,8 @@ def assert_rehearsed(
     return outcome.record
 
 
-def _audit_code(
-    target: Mechanism | Callable[..., Any],
-    claim: Claim,
-    pair: AuditPair | None,
-    score: Score | Sequence[Score],
-    stop_early: bool,
-    execution: Execution,
-) -> AuditRecord:
-    from dpaudit.auditing import BlackBox, WhiteBox, audit_release, learn_scores
-    from dpaudit.auditing.distinguishing.design import chosen_scores
-    from dpaudit.base.errors import InputError
-    from dpaudit.mechanisms import Mechanism
-
-    if pair is None:
-        raise InputError("pair is missing; give two neighbouring data sets.")
-    declared = WhiteBox.of(target, pair) if isinstance(target, Mechanism) else None
-    return audit_release(
-        target.release_many if isinstance(target, Mechanism) else BlackBox(target),
-        pair,
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        curve=claim.curve,
-        score=(*chosen_scores(declared), *chosen_scores(score)),
-        learn=learn_scores,
-        stop_early=stop_early,
-        execution=execution,
-    )
-
-
-def _claim(claim: Claim | float | tuple[float, float]) -> Claim:
-    from dpaudit.certificate import Claim
-
-    if isinstance(claim, Claim):
-        return claim
-    return Claim(*claim) if isinstance(claim, tuple) else Claim(claim)
-
-
-def _pair(pair: AuditPair | tuple[Any, Any] | None) -> AuditPair | None:
-    from dpaudit.project import AuditPair
-
-    return AuditPair(*pair) if isinstance(pair, tuple) else pair
+def _draw_nothing(done: int, total: int) -> None:
+    """No bar: the terminal is pytest's."""
 
 
 def explain(record: AuditRecord) -> str:

@@ -15,8 +15,7 @@ from audits.result_table import in_order
 from dpaudit.base import files
 from dpaudit.base.toml_tables import chosen
 from dpaudit.certificate import Certificate
-from dpaudit.project.entries import SubjectEntry
-from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.project_file import ProjectFile, SubjectEntry, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.workflow.checking import checked_certificate

@@ -11,7 +11,7 @@ import inspect
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +32,7 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Relation, Sampling, TrustModel
 from dpaudit.project import project_file
+from dpaudit.project.audit_request import ATTACK, DRAWN, REPEATABLE, AuditRequest
 from dpaudit.project.describing import (
     Description,
     Parameter,
@@ -39,8 +40,8 @@ from dpaudit.project.describing import (
     first_line,
     parameters,
 )
-from dpaudit.project.entries import DRAWN, REPEATABLE, AuditEntry, BudgetEntry, SubjectEntry
 from dpaudit.project.execution import Execution
+from dpaudit.project.project_file import BudgetEntry, SubjectEntry
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
 
@@ -150,12 +151,15 @@ def project() -> str:
     example, _, after = rest.partition("\n\nReading one")
     drawn = [
         replace(
-            each, default="" if (own := getattr(REPEATABLE, each.name)) is None else inline(own)
+            each,
+            default=""
+            if (own := getattr(REPEATABLE.execution, each.name)) is None
+            else inline(own),
         )
         for each in parameters(Execution, ("progress",))
         if each.name in DRAWN
     ]
-    own = parameters(AuditEntry, ("execution",))
+    own = parameters(AuditRequest, {each.name for each in fields(AuditRequest)} - {*ATTACK})
     subject = parameters(SubjectEntry, ("settings", "audits", "default_audit"))
     return f"""# Project files
 

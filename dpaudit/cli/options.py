@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +15,8 @@ import typer
 from dpaudit.cli.exits import InterruptedRunError
 
 
-def option(name: str, metavar: str, about: str, **more: Any) -> Any:
-    """An option that takes a value."""
+def option(name: str, metavar: str | None, about: str, **more: Any) -> Any:
+    """An option, and what it takes."""
     return typer.Option(name, metavar=metavar, help=about, **more)
 
 
@@ -51,6 +52,40 @@ def whole_number(text: str) -> int:
     if number < 0:
         raise typer.BadParameter(f"{text!r:.80} is below 0")
     return number
+
+
+def typed(kind: Any, usage: str, about: str) -> Any:
+    """The annotation of an option that may be left out: its name, what it takes, its help."""
+    name, _, metavar = usage.partition(" ")
+    parser = {float: number, int: whole_number}.get(kind)
+    more = {} if parser is None else {"parser": parser}
+    annotated: Any = Annotated
+    wanted = kind if kind is bool else kind | None
+    return annotated[wanted, option(name, metavar or None, about, **more)]
+
+
+def given_by(
+    options: Mapping[str, Any], **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take options by a table of annotations; each is None where it is not given.
+
+    Args:
+        options: annotations by the names of parameters, in the order of the help.
+        defaults: of options with another default than None.
+    """
+
+    def declared(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.Parameter.KEYWORD_ONLY
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, own, default=defaults.get(name), annotation=each)
+                for name, each in options.items()
+            ]
+        )
+        command.__annotations__ = dict(options)
+        return command
+
+    return declared
 
 
 NOTHING = "nothing was written, and the same command begins anew"

@@ -35,6 +35,7 @@ from dpaudit.observing.calls import UNKNOWN_EPSILON, Call
 from dpaudit.observing.observed_plan import plan_file
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
 from dpaudit.project import RunResult, Subject
+from dpaudit.project.audit_request import parse_relation
 from dpaudit.project.data_files import read_data
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
@@ -42,7 +43,6 @@ from dpaudit.project.sources import code_hash, imported_names, own_files
 from dpaudit.project.targets import load_function, parse_claim
 from dpaudit.rehearsal.constants import literals
 from dpaudit.rehearsal.rehearse import rehearse
-from dpaudit.workflow.functions import parse_relation
 
 _found = FindingTable(__name__)
 SLACK = 1e-9

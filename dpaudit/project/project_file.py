@@ -37,18 +37,19 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dpaudit.accounting import Accountant
+from dpaudit.accounting import Accountant, AccountantName
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.claim import CLAIM_KEYS
-from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, Code, SubjectEntry
-from dpaudit.project.subject import AuditPair
+from dpaudit.project.audit_request import DRAWN, REPEATABLE, AuditRequest
 
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"
@@ -56,9 +57,59 @@ CERTIFICATE = ".json"
 
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _INDEX = "index"
-_CODE = ("code", "arguments")
-_AUDIT = (*DRAWN, *_CODE, "pair", "every_pair", "exact", "through_run", "epsilon", "delta")
 _SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "code", "data", "audit")
+
+
+class Code(StrEnum):
+    """What a project file says of the code of a subject."""
+
+    REHEARSED = "rehearsed"
+    NOT_REHEARSED = "not rehearsed"
+    """The certificate is to speak of the plan alone, and the row may be certified all the same."""
+
+
+@dataclass(frozen=True)
+class SubjectEntry:
+    """One subject.
+
+    Attributes:
+        name: of its files; unique.
+        target: ``module:Object``, ``FILE.py:Object`` or a plan file.
+        settings: public fields.
+        claim: in place of the subject's own.
+        delta: δ of the guarantee; the claim's where not given.
+        accountant: whose proof is wanted.
+        code: whether the code must be rehearsed for the row to be certified.
+        data: what it is rehearsed on; its default data where not given.
+        audits: the attacks; None where the file lists none.
+        default_audit: made where the file lists none and the subject has code.
+    """
+
+    name: str
+    target: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    claim: Claim | None = None
+    delta: float | None = None
+    accountant: str = AccountantName.BEST
+    code: Code = Code.REHEARSED
+    data: str | None = None
+    audits: tuple[AuditRequest, ...] | None = None
+    default_audit: AuditRequest = REPEATABLE
+
+
+@dataclass(frozen=True)
+class BudgetEntry(Record):
+    """The largest allowed ε at δ of all that some subjects release together.
+
+    Attributes:
+        name: for people.
+        subjects: names of the subjects; they compose sequentially.
+        limit: the allowed (ε, δ).
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    limit: Claim
 
 
 @dataclass(frozen=True)
@@ -105,7 +156,7 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
     content = files.read_toml(path, what="project file")
     toml_tables.table("project file", content, ("project", "audit", "subject", "budget"))
     project = toml_tables.table("project", content.get("project", {}), ("reports", "formats"))
-    default = _audit("audit", content.get("audit", {}), AuditEntry(), DRAWN)
+    default = REPEATABLE.with_table("audit", content.get("audit", {}), DRAWN)
     items = toml_tables.tables("subject", content.get("subject", []))
     if not items:
         raise InputError(f"project file {files.shown(path)} has no [[subject]]; list at least one.")
@@ -150,7 +201,7 @@ def checked_name(value: object, *, field: str = "name") -> str:
     return name
 
 
-def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
+def _subject(number: int, item: object, default: AuditRequest) -> SubjectEntry:
     place = f"subject {number}"
     given = toml_tables.table(place, item, _SUBJECT)
     for key in ("name", "target"):
@@ -162,7 +213,7 @@ def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
         return _named_subject(name, given, default)
 
 
-def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> SubjectEntry:
+def _named_subject(name: str, given: dict[str, Any], default: AuditRequest) -> SubjectEntry:
     target = validate.text(target=given["target"])
     settings = given.get("set", {})
     if not isinstance(settings, Mapping):
@@ -177,7 +228,7 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
     if "audit" in given:
         listed = toml_tables.tables("subject.audit", given["audit"])
         audits = tuple(
-            _audit(f"audit {n}", item, default, _AUDIT) for n, item in enumerate(listed, start=1)
+            default.with_table(f"audit {n}", item) for n, item in enumerate(listed, start=1)
         )
     delta = given.get("delta")
     return SubjectEntry(
@@ -200,28 +251,6 @@ def _claim(value: object) -> Claim:
     if not isinstance(source, str):
         raise InputError(f"source is {shown(source)}; it must be a text.")
     return Claim.from_dict(given)
-
-
-def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) -> AuditEntry:
-    given = toml_tables.table(place, value, keys)
-    with toml_tables.within(place):
-        if "pair" in given:
-            given["pair"] = _pair(given["pair"])
-        drawn = {key: given.pop(key) for key in DRAWN if key in given}
-        return replace(default, execution=replace(default.execution, **drawn), **given)
-
-
-def _pair(value: object) -> AuditPair:
-    if not isinstance(value, list) or len(value) != 2:
-        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
-    try:
-        files.canonical_json(value)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
-        ) from None
-    x, x_prime = value
-    return AuditPair(x, x_prime, "given")
 
 
 def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> BudgetEntry:

@@ -1,48 +1,53 @@
-"""Attacking a subject or a bare function."""
+"""Answering an :class:`AuditRequest`: attacks on subjects, functions, programs and trainings.
+
+The command line is answered by :func:`audit`, a project file by :func:`with_planned_audits`, and a
+caller in Python, such as the pytest plugin, by :func:`attack`. All of them draw by
+:func:`attack_subject` and :func:`attack_code`, so that one request has one answer.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit.auditing import BlackBox, search_pairs
+from dpaudit.auditing import (
+    BlackBox,
+    Release,
+    WhiteBox,
+    audit_release,
+    audit_subject,
+    candidate_pairs,
+    learn_scores,
+    progress_bar,
+    search_pairs,
+)
+from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
+from dpaudit.auditing.subjects.declared import claimed_curve, null
+from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search
-from dpaudit.base import files
-from dpaudit.base.errors import InputError
-from dpaudit.certificate import (
-    AuditRecord,
-    Certificate,
-    Claim,
-    Finding,
-    Severity,
-    SubjectRecord,
-)
+from dpaudit.base import toml_tables, validate
+from dpaudit.base.applications import offered
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.certificate.verdicts import contradicts
-from dpaudit.project import AuditPair, Execution
-from dpaudit.project.execution import DEFAULTS
+from dpaudit.mechanisms import Mechanism
+from dpaudit.plan import Plan
+from dpaudit.project import AuditPair, Execution, Subject
+from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.programs import Program
-from dpaudit.project.targets import (
-    Target,
-    find_function,
-    find_target,
-    parse_arguments,
-    parse_claim,
-    parse_settings,
-)
+from dpaudit.project.project_file import SubjectEntry
+from dpaudit.project.targets import Target, find_function, find_target, load_function
 from dpaudit.rehearsal.rehearse import Rehearsed
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import (
-    EACH,
-    Hypothesis,
-    candidates,
-    hypothesis,
-    parse_relation,
-    told_of,
-)
+from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, told_of
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
+
+NO_AUDIT = "No audit was made: "
+"""How a certificate begins to say why nobody attacked it."""
+_HOW = "define it, or list a [[subject.audit]] with through_run = true."
 
 
 @dataclass(frozen=True)
@@ -98,117 +103,53 @@ class AuditOutcome:
         return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
 
 
-def audit_target(
-    name: str,
-    settings: Sequence[str] = (),
-    pair: tuple[str, str] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    execution: Execution = DEFAULTS,
-    *,
-    through_run: bool = False,
-    seconds: float | None = None,
-    claim: str | None = None,
-    arguments: Sequence[str] = (),
-    plan: str | None = None,
-    unit: str | None = None,
-    relation: str | None = None,
-    command: bool = False,
-    data: str | None = None,
-) -> AuditOutcome:
-    """Attack a subject or a function.
+# -- by name --------------------------------------------------------------------------------------
 
-    Args:
-        name: of a subject, a function or a method, or a command line.
-        settings: ``key=value`` texts for a subject, or for what a method is of.
-        pair: two neighbours as JSON texts; a subject's own pairs where not given, and for a
-            function neighbours of the data, or patterns of numbers.
-        epsilon: the ε under test; the subject's claim where not given.
-        delta: the δ under test; the subject's claim, or 0.
-        execution: how many runs are drawn, and how.
-        through_run: attack the real run of a subject, on its data and a neighbour of them, in place
-            of its ``audit_release``.
-        seconds: about how long that may take; fewer runs are drawn then.
-        claim: what is tested in place of ε and δ, as it is written in a plan file.
-        arguments: ``NAME=JSON`` texts for further parameters of a function.
-        plan: a plan file, whose whole curve is tested of a function in place of a claim.
-        unit: who is protected by a function.
-        relation: which data sets are neighbours to it, as its kind or JSON.
-        command: whether the name is a command line.
-        data: a file, of whose neighbours the most promising one is attacked.
+
+def audit(request: AuditRequest) -> AuditOutcome:
+    """Attack what a request names; a subject is rehearsed too.
 
     Raises:
-        InputError: if the target, the pair or a number is wrong.
+        InputError: if there is no such code, or it cannot be attacked like that.
+        InconclusiveError: if it ends its process, hangs, or needs too much memory.
     """
-    if claim is not None and (epsilon is not None or delta is not None):
-        raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
-    stated = parse_claim(claim) if epsilon is None else Claim(epsilon, delta or 0.0)
-    neighbours = None if pair is None else _pair(pair)
-    if through_run and neighbours is not None:
-        raise InputError("--pair is given with --through-run, which finds its own; leave it out.")
-    function = _function(name, settings, command=command, through_run=through_run)
-    if function is not None:
-        record = SubjectRecord(name, configuration=parse_settings(settings))
-        near = parse_relation(relation, each=True)
-        about = hypothesis(record, stated, delta, plan=plan, unit=unit, relation=near)
-        release = BlackBox(function, arguments=parse_arguments(arguments))
-        told: dict[str, Any] = {}
-        if neighbours is None:
-            each = relation == EACH
-            found, told = _searched(release, about, data, execution, each=each)
-            neighbours, execution = found.pair, replace(execution, seed=found.seed)
-        elif data is not None:
-            raise InputError("--data is given with --pair; keep one of them.")
-        return _audit_function(name, release, neighbours, about, told, execution)
-    if any(each is not None for each in (plan, unit, relation, data)):
-        raise InputError(
-            "--plan, --unit, --relation and --data are of functions; a subject has its own."
-        )
-    if arguments:
-        raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
-    return _audit_subject(
-        name,
-        settings,
-        neighbours,
-        stated,
-        delta,
-        execution,
-        through_run=through_run,
-        seconds=seconds,
-    )
+    validate.text(target=request.target)
+    if request.canaries is not None:
+        made: AuditOutcome = offered("audit")["members"](request)
+        return made
+    function = _function(request)
+    return _audit_subject(request) if function is None else _audit_function(request, function)
 
 
-def _function(
-    name: str, settings: Sequence[str], *, command: bool, through_run: bool
-) -> Callable[..., Any] | None:
+def _function(request: AuditRequest) -> Callable[..., Any] | None:
     """What is attacked; None for a subject."""
-    if command:
-        if settings or through_run:
-            raise InputError("--set and --through-run are of subjects; --command has neither.")
-        return Program.of(name)
-    if name.endswith(".toml"):
+    if request.command:
+        return Program.of(request.target)
+    if request.target.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
-    return None if through_run else find_function(name, parse_settings(settings))
+    return None if request.through_run else find_function(request.target, request.settings)
 
 
-def _pair(texts: tuple[str, str]) -> AuditPair:
-    x, x_prime = (
-        files.parse_json(text, what=f"--pair {name}")
-        for text, name in zip(texts, ("x", "x'"), strict=True)
-    )
-    if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
-        raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
-    return AuditPair(x, x_prime, "given")
+def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> AuditOutcome:
+    about, told = hypothesis(request), dict[str, Any]()
+    release, pair = BlackBox(function, arguments=request.arguments), request.pair
+    if pair is None:
+        found, told = _searched(request, release, about)
+        request = replace(request, execution=replace(request.execution, seed=found.seed))
+        pair = found.pair
+    record = attack_code(request, release, pair, about.claim, about.curve, request.target)
+    told |= {"target": "command"} if request.command else {}
+    return outcome_of(request, about, record, {**record.details, **about.details, **told})
 
 
 def _searched(
-    release: BlackBox, about: Hypothesis, data: str | None, execution: Execution, *, each: bool
+    request: AuditRequest, release: BlackBox, about: Hypothesis
 ) -> tuple[Search, dict[str, Any]]:
     """The most promising neighbours, and what is told of them."""
-    pairs, moved, told = candidates(release, about, data, each=each)
-    own = execution.own_randomness or not release.takes_rng
-    limits = execution.updated({"own_randomness": own})
-    at, limited = about.claim.delta, release.within(execution.timeout)
+    pairs, moved, told = candidates(release, about, request)
+    own = request.execution.own_randomness or not release.takes_rng
+    limits = request.execution.updated({"own_randomness": own})
+    at, limited = about.claim.delta, release.within(limits.timeout)
     try:
         found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
     except InputError as error:
@@ -217,60 +158,240 @@ def _searched(
     return found, told | told_of(found)
 
 
-def _audit_function(
-    name: str,
-    release: BlackBox,
-    pair: AuditPair,
-    about: Hypothesis,
-    told: Mapping[str, Any],
-    execution: Execution,
-) -> AuditOutcome:
-    from dpaudit.auditing import audit_release, progress_bar
-
-    with progress_bar(name) as progress:
-        record = audit_release(
-            release,
-            pair,
-            epsilon=about.claim.epsilon,
-            delta=about.claim.delta,
-            curve=about.curve,
-            execution=execution,
-            progress=progress,
+def _audit_subject(request: AuditRequest) -> AuditOutcome:
+    name, about = request.target, (request.plan, request.unit, request.relation, request.data)
+    if any(each is not None for each in about):
+        raise InputError(
+            "--plan, --unit, --relation and --data are of functions; a subject has its own."
         )
-    details = {**record.details, **about.details, **told}
-    details |= {"target": "command"} if isinstance(release.function, Program) else {}
-    details |= {"arguments": {**release.arguments}} if release.arguments else {}
-    return AuditOutcome(replace(record, details=details), about.target, name, about.claim)
-
-
-def _audit_subject(
-    name: str,
-    settings: Sequence[str],
-    pair: AuditPair | None,
-    claim: Claim | None,
-    delta: float | None,
-    execution: Execution,
-    *,
-    through_run: bool,
-    seconds: float | None,
-) -> AuditOutcome:
-    from dpaudit.auditing import audit_subject, progress_bar
-
-    target = find_target(name, parse_settings(settings))
-    assert target.subject is not None
-    if claim is None:
-        claim = target.claim
-        if claim is None:
-            raise InputError("--epsilon is missing, and the subject states no claim; give one.")
-        claim = claim if delta is None else Claim(claim.epsilon, delta)
-    if through_run:
-        record = audit_run(target.subject, name, claim, execution, seconds=seconds)
-    else:
-        with progress_bar(name) as progress:
-            record = audit_subject(
-                target.subject, pair, claim=claim, execution=execution, progress=progress
-            )
+    if request.arguments:
+        raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
+    target = find_target(name, request.settings)
+    subject, claim = target.subject, request.tested(target.claim)
+    assert subject is not None
+    (record,) = attack_subject(request, subject, claim, name)
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
-    rehearsal = rehearsed(target.subject, name, seed=execution.seed or 0, timeout=execution.timeout)
-    return AuditOutcome(record, own, name, claim, rehearsal)
+    seed, timeout = request.execution.seed or 0, request.execution.timeout
+    return AuditOutcome(
+        record, own, name, claim, rehearsed(subject, name, seed=seed, timeout=timeout)
+    )
+
+
+def outcome_of(
+    request: AuditRequest, about: Hypothesis, record: AuditRecord, details: dict[str, Any]
+) -> AuditOutcome:
+    """The outcome of an attack on a function, whose record says with which arguments."""
+    details |= {"arguments": {**request.arguments}} if request.arguments else {}
+    return AuditOutcome(replace(record, details=details), about.target, request.target, about.claim)
+
+
+# -- in a project file ----------------------------------------------------------------------------
+
+
+def with_planned_audits(
+    certificate: Certificate, target: Target, entry: SubjectEntry
+) -> Certificate:
+    """The certificate after the attacks that the project file plans.
+
+    Where the file lists none, code is attacked once by the defaults; if no auditor can do that, the
+    certificate says so among what is not covered.
+
+    Raises:
+        InputError: if a planned attack cannot be made.
+    """
+    claim = _tested(certificate)
+    if entry.audits is None:
+        if target.subject is None or claim is None:
+            return certificate
+        try:
+            _refuse_several(target.subject)
+            found = attack_target(entry.default_audit, target, claim, entry.name)
+        except (UnsupportedError, TooFewRunsError) as error:
+            missing = (*certificate.not_covered, f"{NO_AUDIT}{error}")
+            return replace(certificate, not_covered=missing)
+        return certificate.with_audits(found)
+    records: list[AuditRecord] = []
+    for number, request in enumerate(entry.audits, start=1):
+        with toml_tables.within(f"audit {number}"):
+            if claim is None:
+                raise InputError(
+                    "there is neither a claim nor a guarantee to attack; state a claim."
+                )
+            records += attack_target(request, target, claim, f"{entry.name}, audit {number}")
+    return certificate.with_audits(records)
+
+
+def _refuse_several(subject: Subject) -> None:
+    """Several invocations, or samples, are attacked only if the subject says how."""
+    uses = subject.plan().invocations
+    if type(subject).audit_release is not Subject.audit_release:
+        return
+    if len(uses) > 1:
+        raise UnsupportedError(
+            f"{len(uses)} invocations, and the subject does not define audit_release; {_HOW}"
+        )
+    if any(each.sampling for each in uses):
+        raise UnsupportedError(
+            f"the plan samples units; the subject does not define audit_release; {_HOW}"
+        )
+
+
+def _tested(certificate: Certificate) -> Claim | None:
+    """What is attacked: the claim, or what is proved where nothing is claimed."""
+    proved = certificate.guarantee
+    if certificate.claim is not None:
+        return certificate.claim
+    if proved is None or proved.epsilon == float("inf"):
+        return None
+    return Claim(proved.epsilon, proved.delta, "the guarantee")
+
+
+def attack_target(
+    request: AuditRequest, target: Target, own: Claim, label: str
+) -> Sequence[AuditRecord]:
+    """Attack a subject, or the only mechanism of a plan, or code that is stated to be it.
+
+    Args:
+        request: of a project file.
+        target: what it stands beside.
+        own: the claim of that.
+        label: of the attack, for people.
+
+    Raises:
+        InputError: if the attack cannot be made.
+    """
+    claim = request.tested(own)
+    if request.exact:
+        return [_enumerate(request, target, claim)]
+    if request.code is not None:
+        return [_attack_stated_code(request, target.plan, claim, label)]
+    if target.subject is None:
+        raise InputError(
+            'a plan file has no code to attack; give code = "FILE.py:function" and a pair, or '
+            "exact = true."
+        )
+    return attack_subject(request, target.subject, claim, label)
+
+
+def _attack_stated_code(request: AuditRequest, plan: Plan, claim: Claim, label: str) -> AuditRecord:
+    """Attack a function that is stated to be what the plan declares."""
+    assert request.code is not None
+    assert request.pair is not None
+    release = BlackBox(load_function(request.code), arguments=request.arguments)
+    curve, looser = claimed_curve(plan, claim)
+    record = attack_code(request, release, request.pair, claim, curve, label)
+    told = {"code": request.code, "null": null(claim, curve), "claim_looser_than_plan": looser}
+    return replace(record, details={**record.details, **told})
+
+
+def _enumerate(request: AuditRequest, target: Target, claim: Claim) -> AuditRecord:
+    """Enumerate the outputs on each pair; the worst pair counts."""
+    uses = target.plan.invocations
+    if len(uses) > 1:
+        raise UnsupportedError(
+            f"the plan has {len(uses)} invocations; exact mode enumerates one mechanism."
+        )
+    own = () if target.subject is None else target.subject.audit_pairs()
+    pairs = (request.pair,) if request.pair is not None else own or candidate_pairs(target.plan)
+    records = [
+        audit_exact(uses[0].mechanism, pair, epsilon=claim.epsilon, delta=claim.delta)
+        for pair in pairs
+    ]
+    return max(records, key=lambda record: record.epsilon_lower or 0.0)
+
+
+# -- at hand --------------------------------------------------------------------------------------
+
+
+def attack(request: AuditRequest) -> AuditRecord:
+    """Attack a subject, a mechanism or a function that the caller holds.
+
+    Raises:
+        InputError: if it cannot be attacked, or there is no pair.
+    """
+    target, pair = request.target, request.pair
+    name = getattr(target, "__name__", type(target).__name__)
+    if request.arguments and isinstance(target, Subject | Mechanism):
+        raise InputError(f"arguments are given for {name}, which is no function; leave them out.")
+    if isinstance(target, Subject):
+        (record,) = attack_subject(request, target, request.tested(target.claim()), name)
+        return record
+    if pair is None:
+        raise InputError("pair is missing; give two neighbouring data sets.")
+    claim, release = request.tested(None), target
+    if isinstance(target, Mechanism):
+        declared, release = WhiteBox.of(target, pair), target.release_many
+        if declared is not None:
+            request = replace(request, scores=(declared, *request.scores))
+    else:
+        release = BlackBox(target, arguments=request.arguments)
+    return attack_code(request, release, pair, claim, claim.curve, name)
+
+
+def attack_subject(
+    request: AuditRequest, subject: Subject, claim: Claim, label: str
+) -> list[AuditRecord]:
+    """Attack what a subject releases: by its model, on each wanted pair, or through its run.
+
+    Raises:
+        InputError: if the subject cannot be attacked.
+    """
+    if request.through_run:
+        return [audit_run(subject, label, claim, request.execution, seconds=request.seconds)]
+    pairs: Sequence[AuditPair | None] = (request.pair,)
+    if request.every_pair:
+        pairs = subject.audit_pairs()
+        if not pairs:
+            raise InputError("every_pair is true, and the subject names no pair; give a pair.")
+    records = []
+    for pair in pairs:
+        with attack_progress(request, label) as execution:
+            records.append(
+                audit_subject(
+                    subject,
+                    pair,
+                    claim=claim,
+                    score=request.scores,
+                    stop_early=request.stop_early,
+                    execution=execution,
+                )
+            )
+    return records
+
+
+def attack_code(
+    request: AuditRequest,
+    release: Release,
+    pair: AuditPair,
+    claim: Claim,
+    curve: Callable[[Any], Any] | None,
+    label: str,
+) -> AuditRecord:
+    """Attack a release on a pair, as many times as a request wants.
+
+    Raises:
+        InputError: if the code cannot be attacked.
+    """
+    with attack_progress(request, label) as execution:
+        return audit_release(
+            release,
+            pair,
+            epsilon=claim.epsilon,
+            delta=claim.delta,
+            curve=curve,
+            score=request.scores,
+            learn=learn_scores,
+            stop_early=request.stop_early,
+            execution=execution,
+        )
+
+
+@contextmanager
+def attack_progress(request: AuditRequest, label: str) -> Iterator[Execution]:
+    """The execution of a request, whose progress is drawn unless somebody else is told of it."""
+    if request.execution.progress is not None:
+        yield request.execution
+        return
+    with progress_bar(label) as progress:
+        yield request.execution.updated({"progress": progress})

@@ -10,7 +10,7 @@ from dpaudit.base import files, toml_tables
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION
-from dpaudit.project.entries import BudgetEntry
+from dpaudit.project.project_file import BudgetEntry
 from dpaudit.workflow.publishing import LIST
 from dpaudit.workflow.verifying import load_verified
 

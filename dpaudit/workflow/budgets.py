@@ -9,7 +9,7 @@ from itertools import product
 
 from dpaudit.base.errors import InputError
 from dpaudit.plan import Group, Invocation, Membership, Plan
-from dpaudit.project.entries import BudgetEntry
+from dpaudit.project.project_file import BudgetEntry
 from dpaudit.workflow.comparing import Change, Direction, in_full
 
 MOST_COMBINATIONS = 4096

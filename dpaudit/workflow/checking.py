@@ -15,17 +15,22 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import holds
 from dpaudit.certificate import Certificate, Claim, Finding, with_witness
 from dpaudit.plan import Plan
-from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign
-from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.project_file import (
+    BudgetEntry,
+    Code,
+    ProjectFile,
+    SubjectEntry,
+    read_project_file,
+)
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import renderer_for, suffixes
+from dpaudit.workflow.attacking import with_planned_audits
 from dpaudit.workflow.baselines import Baseline, read_baseline
 from dpaudit.workflow.budgets import budget_changes, in_sequence
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.comparing import changes
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
-from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 from dpaudit.workflow.rehearsing import with_rehearsal
 

@@ -1,4 +1,4 @@
-"""What is tested of a bare function, and on which neighbours."""
+"""What is tested of a bare function, and the most promising neighbours to test it on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import numpy as np
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing import BlackBox
 from dpaudit.auditing.subjects.declared import null
-from dpaudit.auditing.subjects.neighbours import Search
-from dpaudit.auditing.subjects.patterns import around, patterns
-from dpaudit.base import files, toml_tables
+from dpaudit.auditing.subjects.neighbours import Search, around, patterns
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
@@ -31,6 +29,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair
+from dpaudit.project.audit_request import EACH, AuditRequest
 from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
@@ -40,8 +39,6 @@ from dpaudit.rehearsal.neighbours import derived
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8
-EACH = "each"
-"""In place of a relation: every number may move by 1, as answers to queries do."""
 ONE_MOVES = "one number moves by 1; if all may, as answers to queries do, give --relation each"
 ALL_MOVE = "each number may move by 1"
 
@@ -65,44 +62,29 @@ class Hypothesis:
     details: dict[str, Any]
 
 
-def hypothesis(
-    record: SubjectRecord,
-    claim: Claim | None,
-    delta: float | None = None,
-    *,
-    plan: str | None = None,
-    unit: str | None = None,
-    relation: Relation | None = None,
-) -> Hypothesis:
+def hypothesis(request: AuditRequest) -> Hypothesis:
     """What is tested of a function: a claim, or all that a plan file says.
-
-    Args:
-        record: names the function.
-        claim: what is stated.
-        delta: at which ε is bounded too, of a plan file; that of its claim where not given.
-        plan: path of a plan file, whose whole curve δ(ε) is tested in place of a claim.
-        unit: who is protected, in a word.
-        relation: which data sets are neighbours.
 
     Raises:
         InputError: if there is neither a claim nor a plan, or both; or the plan bounds nothing.
     """
-    if plan is not None:
-        if claim is not None or unit is not None or relation is not None:
+    record = SubjectRecord(request.target, configuration=request.settings)
+    claim, unit = request.stated, request.unit
+    near = request.relation if isinstance(request.relation, Relation) else None
+    if request.plan is not None:
+        if claim is not None or unit is not None or near is not None:
             raise InputError(
                 "--plan is given with a claim, --unit or --relation, which it states; keep one."
             )
-        return _by_plan(record, plan, delta)
+        return _by_plan(record, request.plan, request.delta)
     if claim is None:
         raise InputError("--epsilon is missing; give the claimed ε, another --claim, or --plan.")
     opaque = Opaque(record.name[:80], claim.epsilon, claim.delta)
-    about = PrivacyUnit("data set" if unit is None else unit), relation or ReplaceOne()
+    about = PrivacyUnit("data set" if unit is None else unit), near or ReplaceOne()
     declared = Plan.of(Invocation(opaque, 1.0, *about, TrustModel.CENTRAL, at="release"))
     details = {"null": null(claim, claim.curve), "target": "function", "unit": str(about[0])}
     details["relation"] = about[1].to_dict()
-    return Hypothesis(
-        claim, claim.curve, Target(record, declared, claim, (), ()), relation, details
-    )
+    return Hypothesis(claim, claim.curve, Target(record, declared, claim, (), ()), near, details)
 
 
 def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesis:
@@ -124,53 +106,39 @@ def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesi
     return Hypothesis(point, curve, target, plan.relation, details)
 
 
-def parse_relation(text: str | None, *, each: bool = False) -> Relation | None:
-    """A relation by its kind, or JSON; None where there is none, or ``each`` where that is known.
-
-    >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
-    ('add-remove', MetricBall(radius=2.0))
-
-    Raises:
-        InputError: if there is no such relation.
-    """
-    if text is None or (each and text == EACH):
-        return None
-    given = files.parse_json(text, what="--relation") if text.startswith("{") else text
-    with toml_tables.with_example(
-        '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
-    ):
-        if each and given is text:
-            toml_tables.chosen((*Relation.kinds(), EACH), relation=text)
-        return Relation.parse(given)
-
-
 def candidates(
-    release: BlackBox, about: Hypothesis, data: str | None, *, each: bool = False
+    release: BlackBox, about: Hypothesis, request: AuditRequest
 ) -> tuple[list[AuditPair], Moved | None, dict[str, Any]]:
-    """Neighbours of some data, or patterns of numbers.
-
-    Args:
-        release: the code under attack.
-        about: says which data sets are neighbours; its unit is the column with a row's owner.
-        data: a file; its neighbours hold values that occur in it.
-        each: whether all numbers of a pattern may move; without a relation, one does.
+    """Neighbours of some data, or patterns of numbers, of which a search finds the most promising.
 
     Returns:
-        The pairs, what makes others of good ones, and what is told of them.
+        The pairs, what makes others of good ones, and what is told of them in the record.
 
     Raises:
-        InputError: if the file cannot be read or has no neighbours.
+        InputError: if the data cannot be read or have no neighbours.
     """
-    relation = about.relation
-    if data is not None:
-        unit = str(about.target.plan.unit)
-        return _of_data(data, relation or ReplaceOne(), unit), None, {"data": data}
+    relation, each = about.relation, request.relation == EACH
+    if request.data is not None:
+        pairs = _of_data(request.data, relation or ReplaceOne(), str(about.target.plan.unit))
+        return pairs, None, {"data": request.data}
     constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
     # Moved, a missing or a zeroed entry would be another size.
     moved = None if isinstance(relation, AddRemove | ZeroOut) else around
     told = {} if relation is not None else {"neighbours": ALL_MOVE if each else ONE_MOVES}
     near = relation if each else relation or ReplaceOne()
     return list(patterns(near, constants)), moved, told
+
+
+def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
+    """Neighbours of a file's data that hold values which occur in it."""
+    data = read_data(path)
+    moves = derived(data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0))
+    near = islice((move for move in moves if not move.extreme), MOST_PAIRS)
+    bases = ((data if move.base is None else move.base, move) for move in near)
+    pairs = [AuditPair(base, move.data, move.recipe) for base, move in bases]
+    if not pairs:
+        raise InputError(f"--data {path} has no neighbours under {relation}; give --pair.")
+    return pairs
 
 
 def told_of(found: Search) -> dict[str, Any]:
@@ -185,14 +153,3 @@ def told_of(found: Search) -> dict[str, Any]:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
         told["one_sided"] = found.one_sided
     return told | {"why_this_pair": why}
-
-
-def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
-    data = read_data(path)
-    moves = derived(data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0))
-    near = islice((move for move in moves if not move.extreme), MOST_PAIRS)
-    bases = ((data if move.base is None else move.base, move) for move in near)
-    pairs = [AuditPair(base, move.data, move.recipe) for base, move in bases]
-    if not pairs:
-        raise InputError(f"--data {path} has no neighbours under {relation}; give --pair.")
-    return pairs

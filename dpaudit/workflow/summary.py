@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dpaudit.accounting import Guarantee
 from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, Standing
+from dpaudit.workflow.attacking import NO_AUDIT
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
-from dpaudit.workflow.planned_audits import NO_AUDIT
 
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
 BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")

@@ -21,8 +21,6 @@ from dpaudit.project.foreign import foreign
 from dpaudit.rehearsal.neighbours import moves
 from dpaudit.rehearsal.rehearse import MOST
 
-SECONDS = 120.0
-"""What draws take, about, where their number is not chosen."""
 FEWEST = 60
 """Draws that are made however long they take: of fewer nothing follows."""
 RUNS_OF_DRAW = 3, 5

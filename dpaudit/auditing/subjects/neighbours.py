@@ -1,9 +1,14 @@
-"""Neighbouring data sets: pairs that are worth an attack, and pairs that are none."""
+"""Neighbouring data sets: pairs that are worth an attack, and pairs that are none.
+
+Of a plan they follow from its mechanism; of a function of which nothing is known they are patterns
+of numbers, with which wrong selections are found: one entry moves, all do, or some go up and the
+others down (Ding et al. 2018, Table 1; Lyu, Su and Li 2017 for the sparse vector).
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -27,7 +32,16 @@ from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.plan import Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    MetricBall,
+    Plan,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 from dpaudit.project import AuditPair
 
 CLOSE = 0.15
@@ -37,6 +51,9 @@ KEPT = 6
 ROUNDS, LOOKS = 4, 300
 BEYOND = 10.0
 """How far beyond a clip its effect is probed, in units of the clip."""
+SIZES = (1, 2, 5, 10)
+REACH = (0.05, 1000.0)
+PLACES = (*range(-10, 11), *(sign * round(12 * 1.6**k) for k in range(10) for sign in (-1, 1)))
 
 
 # -- candidates -----------------------------------------------------------------------------------
@@ -107,6 +124,55 @@ def _accepts(mechanism: Mechanism, value: Any) -> bool:
     except InputError:
         return False
     return True
+
+
+# -- patterns of numbers ---------------------------------------------------------------------------
+
+
+def patterns(relation: Relation | None, constants: Iterable[float] = ()) -> Iterator[AuditPair]:
+    """Pairs of numbers and of lists of numbers.
+
+    Args:
+        relation: under which one entry moves by 1 (or the radius), becomes 0, or is missing;
+            without it each entry may move by 1.
+        constants: numbers of the code, near which numbers are tried too.
+    """
+    step: float = relation.radius if isinstance(relation, MetricBall) else 1
+    fixed = isinstance(relation, AddRemove | ZeroOut)
+    for x in ([level] * size for size in SIZES for level in (0, 1)):
+        told, rest = f"{len(x)} equal numbers", len(x) - 1
+        if fixed and (rest or isinstance(relation, ZeroOut)):  # an empty list is another matter
+            yield AuditPair(x, x[1:] if isinstance(relation, AddRemove) else [0, *x[1:]], told)
+        if fixed:
+            continue
+        ways: dict[str, list[float]] = {"one apart": [step, *[0] * rest]}
+        if relation is None and rest:
+            ways["all apart"] = [1] * len(x)
+            ways["one up and all others down"] = [1, *[-1] * rest]
+            ways["half up and half down"] = [1 if 2 * k < len(x) else -1 for k in range(len(x))]
+        for why, way in ways.items():
+            for sign in (1, -1):
+                other = [a + sign * b for a, b in zip(x, way, strict=True)]
+                yield AuditPair(x, other, f"{told}, {why}")
+    for place in (
+        () if fixed else (*PLACES, *(c + k * step / 2 for c in constants for k in (-1, 0)))
+    ):
+        yield AuditPair(place, place + step, "one number, one apart")
+
+
+def around(pair: AuditPair, rng: np.random.Generator) -> AuditPair:
+    """A pair whose ends differ as much, but lie elsewhere: in all entries, or in one."""
+    x, other = (np.array(end, dtype=np.float64) for end in (pair.x, pair.x_prime))
+    size = float(rng.choice([-1, 1]) * np.exp(rng.uniform(*np.log(REACH))))
+    size = round(size) if rng.random() < 0.5 else size
+    where: Any = int(rng.integers(x.size)) if x.ndim and rng.random() < 0.5 else ...
+    if rng.random() < 0.5:  # counted from 0, not from where it is
+        size -= float(np.ravel(x[where])[0])
+    x[where] += size
+    other[where] += size
+    whole = all((end == np.floor(end)).all() for end in (x, other))
+    one, two = (end.astype(int).tolist() if whole else end.tolist() for end in (x, other))
+    return AuditPair(one, two, pair.why.removesuffix(", moved") + ", moved")
 
 
 # -- what is no pair ------------------------------------------------------------------------------

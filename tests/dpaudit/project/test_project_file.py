@@ -9,8 +9,8 @@ import pytest
 from dpaudit import AuditPair, Claim, InputError
 from dpaudit.accounting import AccountantName
 from dpaudit.project import Execution
-from dpaudit.project.entries import AuditEntry, BudgetEntry
-from dpaudit.project.project_file import checked_name, read_project_file
+from dpaudit.project.audit_request import REPEATABLE, AuditRequest
+from dpaudit.project.project_file import BudgetEntry, checked_name, read_project_file
 
 ENDINGS = (".html", ".json", ".md", ".sarif.json")
 SUBJECT = '[[subject]]\nname = "one"\ntarget = "m:X"\n'
@@ -68,11 +68,11 @@ def test_everything_that_a_file_can_say(read, tmp_path):
     pair = AuditPair([1, 2], [1], "given")
     drawn = Execution(runs=500, seed=7, confidence=0.99)
     assert one.audits == (
-        AuditEntry(replace(drawn, confidence=0.9), pair=pair, epsilon=2),
-        AuditEntry(drawn, exact=True),
+        AuditRequest(execution=replace(drawn, confidence=0.9), pair=pair, epsilon=2),
+        AuditRequest(execution=drawn, exact=True),
     )
     assert two.audits == ()
-    assert two.default_audit == AuditEntry(drawn)
+    assert two.default_audit == AuditRequest(execution=drawn)
     assert found.budgets == (
         BudgetEntry("all", ("one", "two"), Claim(3.0, 1e-6, "dpaudit.toml")),
         BudgetEntry("budget 2", ("two",), Claim(1.0, 0.0, "dpaudit.toml")),
@@ -92,7 +92,7 @@ def test_what_a_file_leaves_out_has_a_default(read, tmp_path):
     assert found.reports == tmp_path / "reports"
     assert found.formats == (".json", ".html")
     assert found.subjects[0].audits is None
-    assert found.subjects[0].default_audit == AuditEntry()
+    assert found.subjects[0].default_audit == REPEATABLE
     assert found.budgets == ()
 
 

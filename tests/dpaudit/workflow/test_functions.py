@@ -4,15 +4,15 @@ import re
 
 import numpy as np
 import pytest
+from audited import audited
 from scipy.stats import norm
 
 from dpaudit import InputError
-from dpaudit.certificate import Claim, SubjectRecord, Verdict
-from dpaudit.plan import AddRemove, MetricBall
+from dpaudit.certificate import Claim, Verdict
 from dpaudit.project import Execution
+from dpaudit.project.audit_request import AuditRequest
 from dpaudit.reporting.wording.tables import commands, replay_command
-from dpaudit.workflow.attacking import audit_target
-from dpaudit.workflow.functions import hypothesis, parse_relation
+from dpaudit.workflow.functions import hypothesis
 
 CODE = """
 def gauss(data, rng, size, sigma=1.0):
@@ -35,7 +35,6 @@ sensitivity = 1.0
 count = 10
 sampling = { scheme = "poisson", rate = 0.1 }
 """
-RECORD = SubjectRecord("f.py:f")
 UP = 1 + 1e-9
 
 
@@ -67,8 +66,8 @@ def code(tmp_path, monkeypatch):
 
 def attacked(name, claim=None, *, arguments=(), runs=4000, seed=2, **about):
     execution = Execution(runs=runs, seed=seed, confidence=1 - 1e-4)
-    return audit_target(
-        name, (), ("1", "0"), execution=execution, claim=claim, arguments=arguments, **about
+    return audited(
+        name, pair=("1", "0"), execution=execution, claim=claim, arguments=arguments, **about
     )
 
 
@@ -110,12 +109,6 @@ def test_unit_and_relation_are_those_of_the_certificate(code):
     assert commands(made)[-1] == "dpaudit verify certificate.json"
 
 
-def test_relations_by_kind_or_as_json():
-    assert parse_relation(None) is None
-    assert parse_relation("add-remove") == AddRemove()
-    assert parse_relation('{"kind": "metric-ball", "radius": 3}') == MetricBall(3.0)
-
-
 @pytest.mark.parametrize(
     ("about", "message"),
     [
@@ -140,16 +133,16 @@ def test_what_is_wrong_is_one_sentence(code, tmp_path, about, message):
 
 def test_a_subject_has_a_plan_of_its_own():
     with pytest.raises(InputError, match="a subject has its own"):
-        audit_target("examples:Answers", unit="user")
+        audited("examples:Answers", unit="user")
 
 
 def test_the_point_of_a_plan_is_that_of_its_claim(tmp_path):
     path = tmp_path / "plan.toml"
     for claim, delta in (("epsilon = 9.0\ndelta = 1e-6", 1e-6), ("mu = 3.0", 1e-5), (None, 1e-5)):
         path.write_text(PLAN + (f"[claim]\n{claim}\n" if claim else ""))
-        assert hypothesis(RECORD, None, plan=str(path)).claim.delta == delta
-    assert hypothesis(RECORD, None, 1e-3, plan=str(path)).claim.delta == 1e-3
-    assert hypothesis(RECORD, Claim(1.0)).curve is None
+        assert hypothesis(AuditRequest("f.py:f", plan=str(path))).claim.delta == delta
+    assert hypothesis(AuditRequest("f.py:f", plan=str(path), delta=1e-3)).claim.delta == 1e-3
+    assert hypothesis(AuditRequest("f.py:f", claim=Claim(1.0))).curve is None
 
 
 HUNTED = """
@@ -190,7 +183,7 @@ def words(text, rng):
 def hunted(tmp_path, monkeypatch):
     (tmp_path / "hunted_code.py").write_text(HUNTED)
     monkeypatch.chdir(tmp_path)
-    return lambda name, **options: audit_target(
+    return lambda name, **options: audited(
         f"hunted_code.py:{name}", **{"claim": "epsilon = 1", **options}
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from audited import audited
 
 from dpaudit import (
     AddRemove,
@@ -24,7 +25,6 @@ from dpaudit.auditing.replaying.replay import own_generator
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
-from dpaudit.workflow.attacking import audit_target
 from dpaudit.workflow.through_run import FEWEST, audit_run
 
 FACTS = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
@@ -143,7 +143,7 @@ def test_a_neighbour_must_move_something():
 
 def test_the_command_s_options_go_together():
     with pytest.raises(InputError, match="--pair is given with --through-run"):
-        audit_target("examples:Answers", (), ("1", "2"), through_run=True)
+        audited("examples:Answers", pair=("1", "2"), through_run=True)
 
 
 def test_bounded_sums_are_attacked_too():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from audited import audited
 from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
@@ -19,7 +20,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import SubjectRecord
 from dpaudit.project import RunResult
 from dpaudit.project.targets import configuration, parse_settings
-from dpaudit.workflow.attacking import audit_target
 from private_bo.federated import (
     DPFTS,
     DPFTSDE,
@@ -268,7 +268,7 @@ def test_public_weights_may_be_given() -> None:
 
 def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
     with pytest.raises(InputError, match="83353 are needed; give more, or a smaller epsilon"):
-        audit_target("private_bo:DPFTSDE")
+        audited("private_bo:DPFTSDE")
 
 
 def test_the_claim_is_certified_and_both_sensitivities_are_shown() -> None:

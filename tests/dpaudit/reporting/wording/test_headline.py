@@ -9,6 +9,7 @@ from dpaudit import (
     Verdict,
 )
 from dpaudit.certificate import AuditRecord, Rehearsal, SubjectRecord, certify
+from dpaudit.project.audit_request import AuditRequest
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
 from dpaudit.workflow.functions import hypothesis
 
@@ -83,7 +84,7 @@ def attacked(claim, **changes):
     about = {"confidence": 0.95, "runs": 500, "event": None, "seed": 1, "pair": [0, 1]}
     record = AuditRecord(method="threshold", **facts, **about)
     return certify(
-        hypothesis(SubjectRecord("code.py:f"), claim).target.plan,
+        hypothesis(AuditRequest("code.py:f", claim=claim)).target.plan,
         subject=SubjectRecord("code.py:f"),
         claim=claim,
     ).with_audits([record])

@@ -1,0 +1,304 @@
+"""What an audit is asked, in one record, whoever asks.
+
+The options of ``dpaudit audit``, a table ``[[subject.audit]]`` of a project file, an assertion of
+the pytest plugin and a call in Python all become an :class:`AuditRequest`, which
+:mod:`dpaudit.workflow.attacking` answers. What has no meaning together is refused here, before any
+code is loaded, in the words of whoever can ask for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from dpaudit.base import files, toml_tables, validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Name, NonNegative, Probability
+from dpaudit.base.validate import shown
+from dpaudit.certificate import Claim
+from dpaudit.plan import Relation
+from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields
+from dpaudit.project.subject import AuditPair
+from dpaudit.project.targets import parse_arguments, parse_claim, parse_settings
+
+EACH = "each"
+"""In place of a relation: every number may move by 1, as answers to queries do."""
+ONE_RUN = "one-run"
+"""The attack on memberships that trains once."""
+SECONDS = 120.0
+"""What draws of a subject's real run take, about, where their number is not chosen."""
+
+DRAWN = ("runs", "confidence", "seed", "workers", "timeout", "memory", "own_randomness")
+"""Fields of an execution that a project file may give."""
+ATTACK = ("pair", "every_pair", "exact", "through_run", "code", "arguments", "epsilon", "delta")
+"""Fields of a request that a project file may give."""
+
+
+def _meaningless(name: str, where: str) -> str:
+    """Why an option is refused that an attack on memberships takes alone, or not at all."""
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} is given {where} --canaries, and has no meaning there; leave it out."
+
+
+_ARGUMENTS = "arguments must be a table, of the parameters of a function in code."
+_THROUGH = "through_run is given with exact, every_pair, pair or code; it finds its own pair."
+_COMMAND = "--set and --through-run are of subjects; --command has neither."
+_MODELS = "--shadows and --targets are of an --attack with models of its own."
+_OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
+_STATED = "--claim is given with --epsilon or --delta; keep one of them."
+_OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
+_REFUSED: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("arguments",), ("target", "code"), _ARGUMENTS),
+    (("code",), ("pair",), "code is given without a pair; add pair = [x, x']."),
+    *((("through_run", other), (), _THROUGH) for other in ("exact", "every_pair", "code")),
+    (("through_run", "pair"), ("target",), _THROUGH),
+    (("exact", "code"), (), "exact and code are both given; code is attacked by runs only."),
+    (("every_pair", "pair"), (), "every_pair and pair are both given; keep one of them."),
+    *((("target", other), (), _OF_FILE) for other in ("exact", "every_pair", "code")),
+    *((("claim", other), (), _STATED) for other in ("epsilon", "delta")),
+    *(
+        (("object", other), (), f"{other} is given for no name; the target is an object.")
+        for other in ("settings", "command", "data", "plan", "unit", "relation", "canaries")
+    ),
+    *(
+        (("canaries", other), (), _meaningless(other, "with"))
+        for other in ("command", "pair", "data", "through_run")
+    ),
+    *(
+        ((name,), ("canaries",), _meaningless(name, "without"))
+        for name in ("attack", "shadows", "targets")
+    ),
+    *(((name,), ("models",), _MODELS) for name in ("shadows", "targets")),
+    (("through_run", "pair"), (), _OWN_PAIR),
+    *((("command", other), (), _COMMAND) for other in ("settings", "through_run")),
+    (("data", "pair"), (), "--data is given with --pair; keep one of them."),
+)
+"""Fields that have no meaning together, those that they lack, and what is said of it: in the words
+of whoever can ask for it, a project file (which gives no target) or the command line."""
+
+
+@dataclass(frozen=True)
+class AuditRequest(Checked):
+    """What is attacked, what is tested of it, on which neighbours, and by how many runs.
+
+    >>> AuditRequest("survey:Survey", pair=AuditPair([1], []), through_run=True)
+    Traceback (most recent call last):
+        ...
+    dpaudit.base.errors.InputError: --pair is given with --through-run, which finds its own; leave
+    it out.
+
+    Attributes:
+        target: the name of a subject, a function or a method, or a command line; in Python also a
+            subject, a mechanism or a function; None for what the request is asked of.
+        settings: fields of the subject, or of what a method is of.
+        pair: the neighbours; where not given, the best of the subject's own.
+        every_pair: attack each of the subject's own pairs.
+        exact: enumerate the outputs of the declared mechanism in place of runs.
+        through_run: attack what the subject's real run releases, on a neighbour of its data.
+        code: ``FILE.py:function`` to attack in place of the subject's own releases.
+        arguments: of further parameters of that function, by name.
+        epsilon: the ε under test; the claim's where not given.
+        delta: the δ under test; the claim's where not given.
+        claim: in place of ε and δ; the subject's own, or what a plan proves, where not given.
+        command: whether the target is a command line.
+        data: a file, of whose neighbours the most promising one is attacked with a function.
+        plan: a plan file, whose whole curve is tested of a function in place of a claim.
+        unit: who is protected by a function.
+        relation: which data sets are neighbours to it; ``"each"`` if every number may move.
+        canaries: how many examples a function that trains is attacked by.
+        attack: how memberships are inferred; from one training where not given.
+        shadows: models that such an attack trains to learn from.
+        targets: models that it attacks.
+        scores: further scores, among which and its own the pilot picks one.
+        stop_early: stop at the refutation.
+        seconds: about how long the draws of a real run may take; fewer are made then.
+        execution: how many runs are drawn, and how.
+
+    Raises:
+        InputError: if a field is out of range, or two have no meaning together.
+    """
+
+    target: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pair: AuditPair | None = None
+    every_pair: bool = False
+    exact: bool = False
+    through_run: bool = False
+    code: Name | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    epsilon: NonNegative | None = None
+    delta: Probability | None = None
+    claim: Claim | None = None
+    command: bool = False
+    data: str | None = None
+    plan: str | None = None
+    unit: str | None = None
+    relation: Relation | str | None = None
+    canaries: int | None = None
+    attack: str | None = None
+    shadows: int | None = None
+    targets: int | None = None
+    scores: tuple[Any, ...] = ()
+    stop_early: bool = False
+    seconds: float | None = None
+    execution: Execution = DEFAULTS
+
+    def __post_init__(self) -> None:
+        for name in ("every_pair", "exact", "through_run"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {shown(getattr(self, name))}; give true or false.")
+        super().__post_init__()
+        if not isinstance(self.arguments, Mapping):
+            raise InputError(_ARGUMENTS)
+        given = {name for name, value in vars(self).items() if _is_given(value)}
+        given |= set() if self.attack in (None, ONE_RUN) else {"models"}
+        given |= set() if isinstance(self.target, str | None) else {"object"}
+        for together, without, sentence in _REFUSED:
+            if given.issuperset(together) and given.isdisjoint(without):
+                raise InputError(sentence)
+        if self.canaries is not None and self.claim is not None and self.claim.risk is not None:
+            raise InputError(
+                f"--claim is {self.claim}; an audit by canaries tests ε and δ, or the curve of a "
+                "--plan."
+            )
+
+    @property
+    def stated(self) -> Claim | None:
+        """What is to be tested whatever the target claims; of ε alone, with δ = 0."""
+        return self.claim if self.epsilon is None else Claim(self.epsilon, self.delta or 0.0)
+
+    def tested(self, own: Claim | None) -> Claim:
+        """What is tested of an algorithm with a claim of its own.
+
+        Numbers of a project file replace those of the claim one by one.
+
+        Raises:
+            InputError: if nothing is claimed.
+        """
+        if self.stated is not None and (self.target is not None or own is None):
+            return self.stated
+        if own is None:
+            raise InputError("--epsilon is missing, and the subject states no claim; give one.")
+        if self.epsilon is None and self.delta is None:
+            return own
+        epsilon = own.epsilon if self.epsilon is None else self.epsilon
+        return Claim(epsilon, own.delta if self.delta is None else self.delta)
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> Self:
+        """The request of a command line.
+
+        Args:
+            options: by the names of fields, of ``subject`` or of those of an execution; settings,
+                arguments, pair, claim and relation as they are typed. What was not given is None
+                or False.
+
+        Raises:
+            InputError: if an option cannot be read, or two have no meaning together.
+        """
+        given = {k: each for k, each in options.items() if each is not None and each is not False}
+        if ("subject" in given) == ("command" in given):
+            raise InputError(
+                "SUBJECT and --command are given both or not at all; give one of them."
+            )
+        drawn = {key: given.pop(key) for key in ExecutionFields.__annotations__ if key in given}
+        training = "canaries" in given
+        if training and "runs" in drawn:
+            raise InputError(_meaningless("runs", "with"))
+        if training:
+            drawn.setdefault("timeout", None)
+        elif "runs" not in drawn:
+            given["seconds"] = SECONDS
+        execution = Execution(**drawn)
+        given["claim"] = parse_claim(given.get("claim"))
+        if "pair" in given:
+            given["pair"] = _typed_pair(given["pair"])
+        given["settings"] = parse_settings(given.get("settings", ()))
+        given["arguments"] = parse_arguments(given.get("arguments", ()))
+        if training or given.get("relation") != EACH:
+            beside = () if training else (EACH,)
+            given["relation"] = parse_relation(given.get("relation"), beside)
+        command = given.pop("command", None)
+        target = given.pop("subject", command)
+        return cls(target, command=command is not None, execution=execution, **given)
+
+    def with_table(
+        self, place: str, value: object, keys: Collection[str] = (*DRAWN, *ATTACK)
+    ) -> Self:
+        """The same with what a table of a project file says.
+
+        Args:
+            place: of the table, for sentences.
+            value: what stands there.
+            keys: those that it may have.
+
+        Raises:
+            InputError: if it is no such table, or says what has no meaning.
+        """
+        given = toml_tables.table(place, value, keys)
+        with toml_tables.within(place):
+            if "pair" in given:
+                given["pair"] = _written_pair(given["pair"])
+            drawn = {key: given.pop(key) for key in DRAWN if key in given}
+            execution = replace(self.execution, **drawn)
+            validate.integer_at_least(2, runs=execution.runs)
+            return replace(self, execution=execution, **given)
+
+
+def parse_relation(text: str | None, beside: tuple[str, ...] = ()) -> Relation | None:
+    """A relation by its kind, or JSON; None where there is none.
+
+    >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
+    ('add-remove', MetricBall(radius=2.0))
+
+    Args:
+        text: as it is typed.
+        beside: words that may stand in place of a kind.
+
+    Raises:
+        InputError: if there is no such relation.
+    """
+    if text is None:
+        return None
+    given = files.parse_json(text, what="--relation") if text.startswith("{") else text
+    with toml_tables.with_example(
+        '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
+    ):
+        if beside and given is text:
+            toml_tables.chosen((*Relation.kinds(), *beside), relation=text)
+        return Relation.parse(given)
+
+
+def _is_given(value: object) -> bool:
+    return not (value is None or value is False or (isinstance(value, Mapping) and not value))
+
+
+def _typed_pair(texts: tuple[str, str]) -> AuditPair:
+    """Two neighbours of the command line, each as JSON."""
+    x, x_prime = (
+        files.parse_json(text, what=f"--pair {name}")
+        for text, name in zip(texts, ("x", "x'"), strict=True)
+    )
+    if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
+        raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
+    return AuditPair(x, x_prime, "given")
+
+
+def _written_pair(value: object) -> AuditPair:
+    """Two neighbours of a project file, whose dates are no JSON."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
+    try:
+        files.canonical_json(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
+        ) from None
+    x, x_prime = value
+    return AuditPair(x, x_prime, "given")
+
+
+REPEATABLE = AuditRequest(execution=Execution(confidence=0.99, seed=0))
+"""Where a project file says nothing else: reports then differ only where something changed."""
