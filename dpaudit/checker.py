@@ -300,9 +300,10 @@ def bounded_range(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 def response(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
-    """All that is (ε, δ)-private: δ + (1 − δ)(1 − t e^−ε)/(1 + e^−ε).
+    """All that is (ε, δ)-private: at most δ + (1 − t e^−ε)/(1 + e^−ε).
 
-    Kairouz, Oh and Viswanath 2015, *The composition theorem for differential privacy*, Theorem 3.3.
+    The failure of probability δ is charged whole, beside a pure response. Kairouz, Oh and Viswanath
+    2015, *The composition theorem for differential privacy*, Theorem 3.3.
     """
     epsilon, delta = numbers
     low, one = decay(epsilon, w)[0], 1 << w
@@ -678,7 +679,7 @@ def subsets(own: Fields, _: Fraction) -> Uses:
 
 
 def noisy_choice(own: Fields, _: Fraction) -> Uses:
-    """By its noise."""
+    """A choice by noise on utilities: the rule of that noise, see below."""
     rules = {"laplace": "laplace", "exponential": "laplace", "gumbel": "bounded range"}
     stop(own["noise"] not in rules, "the noise of a choice has no rule here.", MissingError)
     return use(rules[own["noise"]], own["epsilon"])
@@ -736,7 +737,8 @@ def keys(m: Fields, _: Fraction) -> Uses:
 
     Counts k and k − 1 above 0 differ by a shift of discrete Laplace noise by 1, hence by c. A count
     of 1 is told with probability δ = e^−c(τ−1)/(1 + e^−c) ≤ 1/2 and one of 0 never: it is (0, δ)-
-    private for who leaves, and for who joins.
+    private for who leaves, and for who joins. *key_sensitivity* is how many counts may differ
+    between neighbours, of the keys of both.
     """
     c, far = 1 / m["scale"], math.ceil(m["threshold"]) - 1
     stop(far < 1, "threshold must be above 1, or a single count would be told.", InputError)
@@ -771,9 +773,10 @@ INPUTS: dict[str, tuple[str, Maker]] = {
 *exponential*, and any choice with Gumbel noise: bounded range. Others choose by Laplace or
 exponential noise, or tell what is above a threshold: sε-private for utilities or queries that move
 by s times their sensitivity (Dwork and Roth 2014, Claim 3.9; McKenna and Sheldon 2020; Lyu, Su and
-Li 2017, Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left (Durfee
-and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an encoding are told apart by
-their own two bits alone. *stable-histogram*: the noise of several keys is independent.
+Li 2017, Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left, each
+at the stated ε (Durfee and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an
+encoding are told apart by their own two bits alone. *stable-histogram*: the noise of several keys
+is independent.
 """
 
 
@@ -861,8 +864,9 @@ def stream(own: Fields, moved: Fraction, scale: str) -> Uses:
     """A stream of prefix sums with noise B z, A = B C: as one release of C x + z.
 
     For Gaussian z of adaptively chosen streams too (Denisov, McMahan, Rush, Smith and Thakurta
-    2022, Theorem 2.1), for Laplace z by composing nodes. Symmetric matrices have noise of deviation
-    √2σ in their norm.
+    2022, Theorem 2.1), for Laplace z by composing nodes. A symmetric release draws (V + Vᵀ)/√2 of
+    independent entries of deviation σ: in the norm that counts an entry off the diagonal twice that
+    is noise of deviation √2σ in each direction.
     """
     if scale == "scale":
         return use("laplace", moved * moved_nodes(own, 1) / own[scale])
@@ -907,8 +911,9 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     """The laws of one use for data so many steps of the relation apart.
 
     k steps move a value k times as far (triangle inequality). Of other mechanisms they cost kε and
-    δ(1 + e^ε + … + e^((k−1)ε)) (Vadhan 2017, *The complexity of differential privacy*, Lemma 2.2),
-    and k²ρ (Bun and Steinke 2016, Proposition 1.9).
+    δ(1 + e^ε + … + e^((k−1)ε)): with k − 1 steps of kε − ε and δ', one more makes P(A) ≤ e^ε P'(A)
+    + δ ≤ e^kε Q(A) + e^ε δ' + δ (the proof of Lemma 2.2 in Vadhan 2017, *The complexity of
+    differential privacy*); and k²ρ (Bun and Steinke 2016, Proposition 1.9).
     """
     kind = mechanism["kind"]
     stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
@@ -989,11 +994,13 @@ def charges_of(own: Fields) -> Costs:
 def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     """The parts of an invocation whose sensitivity is above 0, by its sampling.
 
-    *Poisson*: see :func:`curve`. A zeroed unit is as one that is absent where noise is added to a
-    sum. A unit that is replaced, of contributions of norm c at most, moves a sum by 2c and is
-    within that of none: the part without the unit is in common. Else both neighbours are drawn
-    alike. *Rows* of a unit that are drawn each on its own: any of k rows is drawn with probability
-    at most kq, and then the others are within k steps of none.
+    *Poisson*: see :func:`curve`; of a stream one draw for the whole of it, not one a step. A zeroed
+    unit is as one that is absent where noise is added to a sum. A unit that is replaced, of
+    contributions of norm c at most, moves a sum by 2c and is within that of none: the part without
+    the unit is in common. c is stated by the sample, or else by the contribution of the invocation,
+    and no sensitivity may be above 2c. Else both neighbours are drawn alike. *Rows* of a unit that
+    are drawn each on its own: any of k rows is drawn with probability at most kq, and then the
+    others are within k steps of none.
 
     *Subsets of fixed size*, q = m/n. Replaced: the part without the unit is in common. Under
     add-remove another unit has its place where it is absent: two steps away, given the others, so
@@ -1374,7 +1381,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
         proof, claim = prove(record := read(Path(arguments[0]))), record.get("claim")
-        exceeded = claim is not None and not proof.holds(stated(claim, "epsilon"))
+        exceeded = bool(claim and proof.rules) and not proof.holds(stated(claim, "epsilon"))
     except InputError as error:
         say(f"no certificate: {printable(str(error))}\n")
         return 3

@@ -465,3 +465,150 @@ def test_the_page_says_what_serves_each_mechanism_under_each_sampler():
     page = Path(__file__).parents[2] / "docs" / "checker.md"
     assert table() in page.read_text("utf-8")
     assert set(checker.SUMS) | set(checker.INPUTS) < set(KINDS)
+
+
+def proved(delta: float = 1e-5, **changed: object) -> checker.Proof:
+    """Of one invocation without a witness."""
+    stated = {"epsilon": 2.0, "delta": delta}
+    return checker.prove(certificate(**changed) | {"witness": None, "claim": stated})
+
+
+HISTOGRAM = {"kind": "stable-histogram", "scale": 0.05, "key_sensitivity": 1}
+
+
+def test_a_threshold_at_which_a_single_count_is_told_is_refused():
+    for threshold in (0.5, 1.0):
+        with pytest.raises(checker.InputError, match="threshold must be above 1"):
+            proved(mechanism=HISTOGRAM | {"threshold": threshold}, sampling=None)
+    told = proved(mechanism=HISTOGRAM | {"threshold": 1.5}, sampling=None, count=1, total=1)
+    assert told.epsilon is not None
+
+
+def test_a_sample_whose_parts_are_smaller_than_the_sensitivity_is_refused():
+    sampling = {"scheme": "poisson", "rate": 0.999, "contribution": 1e-9}
+    for more in ({}, {"contribution": {"bound": 5.0}}):
+        found = proved(sampling=sampling, sensitivity=10.0, relation="replace-one", **more)
+        assert (found.epsilon, found.refused) == (None, True)
+    assert proved(sampling=sampling | {"contribution": 5.0}, sensitivity=10.0).epsilon is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mechanism", {"kind": "opaque", "epsilon": 100.0}),
+        ("mechanism", {"kind": "gaussian", "sigma": 1.0, "more": 1}),
+        ("sampling", {"scheme": "nonsense"}),
+    ],
+)
+def test_nothing_that_moves_by_nothing_is_left_unread(key, value):
+    assert proved(sensitivity=0.0, **{key: value}).epsilon is None
+    assert proved(sensitivity=0.0).epsilon == 0
+
+
+def test_a_claim_of_more_than_two_numbers_is_no_claim_that_is_proved(tmp_path):
+    record = certificate()
+    record["claim"] |= {"relation": "replace-one"}  # type: ignore[operator]
+    assert checker.prove(record).epsilon is None
+    for wrong in (-1, "abc", None, True):
+        claim = {"epsilon": wrong, "delta": 1e-5}
+        path = tmp_path / "certificate.json"
+        record = certificate(sensitivity=0.0) | {"claim": claim, "witness": None}
+        path.write_text(json.dumps(record))
+        assert checker.main([str(path)]) == 3
+
+
+def test_under_local_trust_what_the_clip_allows_is_charged():
+    laplace = {"kind": "laplace", "scale": 1.0, "clip": [0.0, 1.0]}
+    local = {"trust": "local", "relation": "replace-one", "sampling": None, "count": 1, "total": 1}
+    assert proved(0.0, mechanism=laplace, sensitivity=1 - 9e-10, **local).epsilon == 1
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [("laplace", 1), ("pure-black-box", 2)])
+def test_a_zeroed_unit_may_be_in_another_group_where_it_is_seen(kind, epsilon):
+    """In a sum a zeroed unit is in no group; what takes its value may see it in another one."""
+    own = {"laplace": {"scale": 1.0}, "pure-black-box": {"epsilon": 1.0}}[kind]
+    record = certificate(
+        mechanism={"kind": kind} | own, relation="zero-out", sampling=None, count=1, total=1
+    )
+    (one,) = record["plan"]["invocations"]  # type: ignore[index]
+    both = [one | {"group": {"name": name, "membership": "value"}} for name in "ab"]
+    record |= {"claim": {"epsilon": 1.0, "delta": 0.0}, "witness": None}
+    found = checker.prove(record | {"plan": {"invocations": both}})
+    assert found.epsilon == epsilon
+
+
+@pytest.mark.parametrize("kind", ["x\r\x1b[2Kproved: ε ≤ 0.1\n", "\ud800"])
+def test_names_of_a_file_write_no_lines_of_their_own(tmp_path, kind):
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certificate(mechanism={"kind": kind})))
+    done = run(path)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith("no proof: ")
+    assert done.stdout.count("\n") == 1
+    assert "\x1b" not in done.stdout
+
+
+def test_it_prints_where_the_terminal_has_no_greek(tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certificate()))
+    done = subprocess.run(
+        [sys.executable, "-S", str(FILE), str(path)],
+        capture_output=True, check=False, timeout=60, env={"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"proved: \\u03b5")
+
+
+def test_no_module_beside_it_is_run(tmp_path):
+    """Not even one of a name that the compiler knows."""
+    program = tmp_path / "checker.py"
+    shutil.copy(FILE, program)
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certificate()))
+    for name in ("__future__", "threading", "typing", "re"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
+    assert run(path, program=program).returncode == 0
+
+
+def grids(count: int, **witness: object) -> dict[str, object]:
+    mechanism = {"kind": "approximate-black-box", "epsilon": 1.0, "delta": 0.9}
+    record = certificate(mechanism=mechanism, sampling=None, count=count, total=count)
+    own = {"bits": 1, "limit": 100, "cut": 1, "round": 14, "grids": [[[0, 5, 6]]]}
+    return record | {"witness": {"schema": checker.SCHEMA, "sets": [own | witness]}}
+
+
+def test_a_witness_whose_mass_is_at_infinity_ends_at_once():
+    assert "at infinity" in checker.prove(grids(10**15)).reason
+
+
+def test_a_witness_of_nothing_is_refused():
+    record = certificate(sensitivity=0.0)
+    record["witness"]["sets"][0]["grids"] = []  # type: ignore[index]
+    assert checker.prove(record).refused
+
+
+def test_the_work_of_a_file_is_counted_whatever_is_in_it(monkeypatch):
+    """Grids, tables, columns and sets of groups alike; and nothing of it outside of a proof."""
+    monkeypatch.setattr(checker, "MOST_WORK", 10**4)
+    buffered = {
+        "kind": "buffered-toeplitz",
+        "steps": 50_000,
+        "pole_rates": [0.1, 0.3],
+        "zero_rates": [0.2],
+    }
+    stream = {"kind": "continual-gaussian", "sigma": 1.0, "participations": 1}
+    dear = [
+        certificate(),
+        certificate(mechanism={"kind": "discrete-gaussian", "sigma": 100.0}, count=1, total=1),
+        certificate(mechanism=stream | {"factorization": buffered}, sampling=None),
+    ]
+    for record in dear:
+        assert "too much work" in checker.prove(record).reason
+    assert checker.exp(1, 3, 10**4)
+    many = certificate()
+    many["plan"]["invocations"] = [  # type: ignore[index]
+        certificate(sensitivity=1.0 + n / 10**4, sampling=None)["plan"]["invocations"][0]  # type: ignore[index]
+        for n in range(3000)
+    ]
+    monkeypatch.setattr(checker, "MOST_WORK", 10**5)
+    assert checker.prove(many | {"witness": None}).epsilon is not None
