@@ -356,8 +356,8 @@ def test_a_failed_subject_is_not_gone(project):
 def test_a_budget_that_allows_more_is_worse(project):
     entries = [entry("a", "laplace.toml"), entry("b", "response.toml")]
     project(*entries, budget(3, "a", "b"))
-    since = project.root / "before"
-    (project.root / "reports").rename(since)
+    since, kept = project.root / "reports", project.root / "kept"
+    shutil.copytree(since, kept)
     for now, worse, told in (
         ([budget(3, "a", "b")], False, None),
         ([budget(30, "a", "b")], True, "ε = 3, δ = 0 of a, b → ε = 30, δ = 0 of a, b (worse)"),
@@ -370,6 +370,8 @@ def test_a_budget_that_allows_more_is_worse(project):
         outcome = project(*entries, *now, since=since)
         assert outcome.status is Status.CERTIFIED
         assert (outcome.is_worse, outcome.beside) == (worse, worse), told
+        shutil.rmtree(since)
+        shutil.copytree(kept, since)
         said = [text for name, text in remarks(outcome) if name == "project"]
         assert len(said) == (told is not None)
         assert all(text.startswith("budget 'budget 1': ε = 3, ") for text in said)
