@@ -45,7 +45,7 @@ from dpaudit.mechanisms import ConcentratedBlackBox, DiscreteGaussian, Exponenti
 
 ABOUT = PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL
 SAMPLED = Plan.of(
-    Invocation(Gaussian(1.0), 1.0, *ABOUT, count=1000, sampling=PoissonSampling(0.01), at="steps")
+    Invocation(Gaussian(1.0), 1.0, *ABOUT, count=30, sampling=PoissonSampling(0.05), at="steps")
 )
 
 
@@ -56,7 +56,7 @@ def made(plan=SAMPLED, claim=None, **stated):
 
 @pytest.fixture(scope="module")
 def sampled():
-    return made(claim=Claim(2.0, 1e-5))
+    return made(claim=Claim(2.5, 1e-5))
 
 
 def test_a_sampled_plan_has_a_witness_and_a_second_number(sampled, tmp_path):
@@ -92,7 +92,7 @@ def test_the_witness_is_left_out_where_it_is_not_wanted():
 
 def test_a_claim_below_what_the_checker_proves_lacks_it(sampled):
     near = replace(sampled, claim=Claim(sampled.guarantee.epsilon, 1e-5))
-    assert "the checker proves ε ≤ 1.83" in lacks_check(near)
+    assert "the checker proves ε ≤ 2.24456" in lacks_check(near)
     assert "an ε and a δ alone" in lacks_check(replace(sampled, claim=Claim.of(mu=1.0, delta=1e-5)))
 
 
@@ -195,7 +195,10 @@ def plan_of(mechanism: Mechanism, count: int = 1, rate: float | None = None) -> 
         (plan_of(Laplace(2.0)), False),
         (plan_of(ConcentratedBlackBox(0.1), 3), False),
         (plan_of(Gaussian(1.0), 1000, 0.01), True),
-        (plan_of(Gaussian(0.6), 10**4, 1e-3), True),
+        (plan_of(Gaussian(0.6), 100, 0.01), True),
+        pytest.param(
+            plan_of(Gaussian(0.6), 10**4, 1e-3), True, marks=pytest.mark.pages
+        ),  # half a minute
         (plan_of(Laplace(3.0), 50), True),
         (plan_of(DiscreteGaussian(3.0), 20, 0.1), True),
         (plan_of(RandomizedResponse(0.9, 3), 200), True),
