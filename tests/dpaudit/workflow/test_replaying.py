@@ -53,7 +53,7 @@ class BrokenLoad(WithoutLoad):
     [
         (WithoutRun(), "The subject has no run; define run and load."),
         (WithoutLoad(), "The subject has no data to run on; define load."),
-        (BrokenLoad(), "x raised KeyError at test_rehearsing.py:"),
+        (BrokenLoad(), "x raised KeyError at test_replaying.py:"),
         (Answers(), "x raised InputError at examples.py:"),
     ],
 )
