@@ -235,7 +235,7 @@ def test_no_pure_guarantee_no_witness():
 
 
 def test_a_proof_is_refined_until_it_is_not_above_a_claim_near_the_guarantee():
-    plan = plan_of(Gaussian(1.0), 1000, 0.01)
+    plan = plan_of(Gaussian(1.0), 100, 0.02)
     found = guarantee(plan, 1e-6)
     record = {"plan": plan.to_dict(), "guarantee": {"delta": 1e-6}}
     claimed = found.epsilon * 1.0003
