@@ -11,6 +11,7 @@ import pytest
 from dpaudit.cli.main import main
 from dpaudit.fields import Kinded
 
+pytestmark = pytest.mark.pages
 DOCS = Path(__file__).parents[2] / "docs"
 EXPLANATIONS = (
     "certificates",
