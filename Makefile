@@ -9,11 +9,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test processors thorough lint format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
+.PHONY: help demo test test-pages processors thorough lint format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
-	@echo "make test        install with the development extras and run every test (twelve minutes on two cores)"
+	@echo "make test        install with the development extras and run the tests (six minutes on two cores)"
+	@echo "make test-pages  the commands of all pages, and slices of the benchmarks (some minutes)"
 	@echo "make processors [CORES=\"Haswell SkylakeX Nehalem\"]"
 	@echo "                 the tests that compute, and two reports, as on these (a quarter of an hour)"
 	@echo "make thorough    the same with many more examples in the randomised tests"
@@ -49,13 +50,16 @@ demo: $(VENV)/.core
 	$(BIN)/dpaudit demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal  # neighbours share imports and fixtures
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not pages"  # neighbours share imports and fixtures
+
+test-pages: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m pages
 
 processors: $(VENV)/.dev
 	PYTHON=$(BIN)/python tests/processors.sh $(CORES)
 
 thorough: export DPAUDIT_TESTS := thorough
-thorough: test
+thorough: test test-pages
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -2,10 +2,12 @@
 
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 from dpaudit.auditing.distinguishing import experiment, forecast
 from dpaudit.certificate import Finding
@@ -36,6 +38,14 @@ def few_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if request.node.get_closest_marker("processes") is None:
         monkeypatch.setattr(experiment, "CHILDREN", 0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_command_line() -> Iterator[None]:
+    """What typer makes of the commands is made once: it takes nine tenths of a short command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 PILOTS = forecast.PILOTS

@@ -68,7 +68,7 @@ def reader(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
 def test_every_command_works(reader, capsys, page):
     pytest.importorskip("opendp")
@@ -94,6 +94,7 @@ def test_the_examples_are_those_of_the_pages():
             assert text in [block for _, block in BLOCKS], path
 
 
+@pytest.mark.pages
 def test_the_project_of_the_page_is_kept(reader, capsys):
     (project,) = [text for kind, text in BLOCKS if kind == "toml" and "[[subject]]" in text]
     Path("dpaudit.toml").write_text(project, "utf-8")
@@ -102,6 +103,7 @@ def test_the_project_of_the_page_is_kept(reader, capsys):
     assert left.value.code == 0, capsys.readouterr()
 
 
+@pytest.mark.pages
 def test_the_bounded_sum(reader):
     pytest.importorskip("opendp")
     (code,) = [text for kind, text in BLOCKS if kind == "python" and "ledger.sum" in text]
@@ -118,6 +120,7 @@ def test_it_is_short_and_its_links_lead_somewhere():
             assert (page.parent / link).exists(), (page, link)
 
 
+@pytest.mark.pages
 def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn")
     page = (README.parent / "docs" / "membership.md").read_text("utf-8")
@@ -136,6 +139,7 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
     assert Path("attack.html").exists()
 
 
+@pytest.mark.pages
 def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch, capsys):
     page = (README.parent / "docs" / "individual.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -153,6 +157,7 @@ def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch,
     sys.modules.pop("visits", None)
 
 
+@pytest.mark.pages
 def test_the_page_on_unknown_keys_does_what_it_says(tmp_path, monkeypatch, capsys):
     page = (README.parent / "docs" / "unknown-keys.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -165,6 +170,7 @@ def test_the_page_on_unknown_keys_does_what_it_says(tmp_path, monkeypatch, capsy
     sys.modules.pop("towns", None)
 
 
+@pytest.mark.pages
 def test_the_page_on_libraries_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("diffprivlib", exc_type=ImportError)
     pytest.importorskip("pandas")
@@ -191,6 +197,7 @@ def test_the_page_on_libraries_does_what_it_says(tmp_path, monkeypatch, capsys):
     assert len(names["ledger"]) == 5
 
 
+@pytest.mark.pages
 def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("optuna")
     page = (README.parent / "docs" / "optuna.md").read_text("utf-8")
@@ -208,6 +215,7 @@ def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
     assert names["best"].guarantee.epsilon <= 1.0
 
 
+@pytest.mark.pages
 def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsys):
     page = (README.parent / "docs" / "own-problems.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
@@ -241,6 +249,7 @@ def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsy
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.pages
 def test_the_page_on_trainings_does_what_it_says(tmp_path, capsys):
     pytest.importorskip("opacus")
     page = (README.parent / "docs" / "training.md").read_text("utf-8")
@@ -272,6 +281,7 @@ def test_the_page_on_trainings_does_what_it_says(tmp_path, capsys):
     assert "torchrun --nproc-per-node 2 together.py" in page
 
 
+@pytest.mark.pages
 def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
     pytest.importorskip("opacus")
     page = (README.parent / "docs" / "training.md").read_text("utf-8")
@@ -286,6 +296,7 @@ def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
         assert left.get("accuracy", 1.0) > 0.5  # chance is .1
 
 
+@pytest.mark.pages
 def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("opendp")
     page = (README.parent / "docs" / "signing.md").read_text("utf-8")
@@ -326,6 +337,7 @@ def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):
     sys.modules.pop("survey", None)
 
 
+@pytest.mark.pages
 def test_the_page_on_the_server_does_what_it_says(tmp_path, monkeypatch, capsys):
     for needed in ("sqlalchemy", "fastapi"):
         pytest.importorskip(needed)
@@ -346,6 +358,7 @@ def test_the_page_on_the_server_does_what_it_says(tmp_path, monkeypatch, capsys)
     assert len(named) == 8
 
 
+@pytest.mark.pages
 def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("opendp")

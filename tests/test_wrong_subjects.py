@@ -7,6 +7,7 @@ from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certified
 from tests.benchmarks.wrong_subjects.__main__ import certificate_of, stated, subjects
 
+pytestmark = pytest.mark.pages
 ALL = subjects()
 PANDAS = {"NumberColumns", "ProductCodes"}
 SILENT = ("OutliersRemoved", "RegionMeans", "SessionsAsCustomers", "CapAtImport")

@@ -11,6 +11,7 @@ import pytest
 from dpaudit.base.fields import Kinded
 from dpaudit.cli.main import main
 
+pytestmark = pytest.mark.pages
 DOCS = Path(__file__).parents[2] / "docs"
 EXPLANATIONS = (
     "certificates",

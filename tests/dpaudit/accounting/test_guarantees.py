@@ -1,28 +1,44 @@
+"""Guarantees with their curves, the best accountant, calibration, and work told beforehand."""
+
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
-from accounting_builders import plan, poisson, use
+from accounting_builders import gaussian_invocations, plan, poisson, pure_invocations, use
+from accounting_conformance import AccountantLaws
+from examples import gaussian_invocation
+from hypothesis import strategies as st
 
+from dpaudit import Plan, PoissonSampling
 from dpaudit.accounting import (
+    MOST_SECONDS,
     AccountantName,
     compose,
     epsilon_after_rounds,
     guarantee,
+    least_noise,
     privacy_curve,
+    require_affordable,
+    seconds_of_proof,
 )
+from dpaudit.accounting.best import BestAccountant, BestComposition
+from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     LaplacePair,
+    Norm,
     Opaque,
     RandomizedResponse,
 )
-from dpaudit.plan import ReplaceOne
+from dpaudit.mechanisms.continual import BinaryTree, ContinualLaplace, HonakerTree
+from dpaudit.plan import AddRemove, Group, Membership, ReplaceOne
 
 PAPER_DELTA = 200**-1.1
 PAPER_CASES = [(0.15, 1.0), (0.25, 1.0), (0.5, 1.0), (0.25, 1.2), (0.25, 1.5)]
@@ -198,3 +214,175 @@ def test_wrong_names_rounds_and_epsilons_are_refused() -> None:
         epsilon_after_rounds(once, 1e-5, [0])
     with pytest.raises(InputError, match="epsilon has the value -1"):
         privacy_curve(once)([-1.0])
+
+
+# The least of all accountants, and which of them it asks
+
+
+class TestBest(AccountantLaws):
+    accountant = BestAccountant()
+    inversion_slack = 0.05  # numbers read from two grids
+    deltas = st.sampled_from([1e-6, 1e-3, 0.05])  # below, a few Laplace uses need large grids
+    curve = (1e-9, 1e-6, 1e-3, 0.3)
+    ledgers = st.lists(
+        st.one_of(pure_invocations(), gaussian_invocations()), min_size=1, max_size=3
+    )
+
+
+def test_the_least_upper_end_is_named_and_lower_ends_are_kept() -> None:
+    composed = BestAccountant().compose([use(Gaussian(5.0), count=7)])
+    compared = composed.compared(1e-6)
+    assert list(compared) == ["gaussian", "zcdp", "rdp", "moments"]
+    assert composed.refusals["pld"] == "a closed form is exact."
+    assert "no pure guarantee" in composed.refusals["pure"]
+    assert composed.winner(1e-6) == "gaussian"
+    assert composed.epsilon(1e-6) == compared["gaussian"]
+    assert composed.native["zcdp"]["rho"] == pytest.approx(7 / 50)
+    assert composed.uses == 7
+
+
+def test_at_delta_zero_a_pure_sum_settles_the_answer() -> None:
+    composed = BestAccountant().compose([use(Laplace(8.0), count=4)])
+    assert composed.winner(0.0) == "pure"
+    assert "pld" not in composed.compared(0.0)
+    assert "pld" in composed.compared(1e-6)
+    assert composed.epsilons([0.0]).tolist() == [0.5]
+
+
+def test_losses_beyond_the_floats_need_no_grid() -> None:
+    composed = BestAccountant().compose([use(DiscreteLaplace(5e-324), count=2)])
+    assert composed.refusals["pld"] == "no float holds its losses."
+    assert composed.epsilon(1e-6).upper == math.inf
+
+
+def test_without_any_theorem_the_invocation_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="opaque at 'sort'"):
+        BestAccountant().compose([use(Opaque("sorter", 1.0), at="sort"), use(Laplace(1.0))])
+
+
+def test_accountants_that_contradict_each_other_are_an_error() -> None:
+    known = BestAccountant().compose([use(Gaussian(2.0))])
+    wrong = BestComposition(
+        {**known.compositions, "zcdp": GaussianComposition(0.1)}, known.refusals
+    )
+    with pytest.raises(InputError, match="accountants disagree"):
+        wrong.epsilon(1e-6)
+
+
+def test_one_gaussian_is_the_analytic_mechanism() -> None:
+    found = least_noise(
+        lambda sigma: compose(plan(use(Gaussian(sigma)))).epsilon(1e-5).upper <= 1.0
+    )
+    analytic = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0).sigma
+    assert found == pytest.approx(analytic, rel=2e-6)
+
+
+@pytest.mark.parametrize("target", [1e-12, 0.3, 1.0, 7.0, 1e9])
+def test_the_target_is_met_and_hardly_less_would_not_do(target: float) -> None:
+    def meets(scale: float) -> bool:
+        return compose(plan(use(Laplace(scale), count=3))).epsilon(0.0).upper <= target
+
+    found = least_noise(meets)
+    assert found is not None
+    assert meets(found)
+    assert not meets(found * (1 - 2e-6))
+
+
+def test_a_target_that_all_noise_meets_is_found_to_be_so_in_few_steps() -> None:
+    asked: list[float] = []
+    found = least_noise(lambda noise: not asked.append(noise))  # type: ignore[func-returns-value]
+    assert found is not None
+    assert found <= 1e-100
+    assert len(asked) < 60
+
+
+def test_there_may_be_none() -> None:
+    assert least_noise(lambda _: False) is None
+
+
+# Estimates of proofs: told before anything is computed, and not far too low
+
+
+def plan_work(*mechanisms, **facts):
+    return Plan.of(*(gaussian_invocation(mechanism=each, **facts) for each in mechanisms))
+
+
+def laplaces(number):
+    return plan_work(*(Laplace(1 + place / number) for place in range(number)))
+
+
+def grouped(number, membership, alike=False):
+    return Plan.of(
+        *(
+            gaussian_invocation(
+                mechanism=Laplace(1.0 if alike else 1 + place / number),
+                count=1 if alike else 1 + place,
+                group=Group(f"group {place}", membership),
+            )
+            for place in range(number)
+        )
+    )
+
+
+def test_an_estimate_grows_with_what_costs():
+    assert seconds_of_proof(plan_work(Gaussian(1.0))) < 0.1
+    assert seconds_of_proof(laplaces(10)) < seconds_of_proof(laplaces(60)) < MOST_SECONDS
+    assert seconds_of_proof(laplaces(5000)) > MOST_SECONDS
+    sampled = PoissonSampling(0.1)
+    one = plan_work(Laplace(1.0), Laplace(2.0), relation=AddRemove())
+    assert seconds_of_proof(one) < seconds_of_proof(
+        plan_work(Laplace(1.0), Laplace(2.0), relation=AddRemove(), sampling=sampled)
+    )
+    small, large = (plan_work(DiscreteLaplace(9.0), sensitivity=s) for s in (10.0, 1e6))
+    assert seconds_of_proof(small) < MOST_SECONDS < seconds_of_proof(large)
+
+
+@pytest.mark.parametrize("membership", list(Membership))
+def test_groups_that_are_alike_cost_as_one(membership):
+    assert seconds_of_proof(grouped(1000, membership, alike=True)) < 30
+    assert seconds_of_proof(grouped(40, membership)) > MOST_SECONDS
+
+
+def test_pairs_of_groups_are_counted_and_not_made():
+    start = time.perf_counter()
+    many = grouped(3000, Membership.VALUE)
+    assert many.kinds_of_unit == 3000 * 2999 // 2
+    assert seconds_of_proof(many) > MOST_SECONDS
+    assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize("membership", list(Membership))
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_kinds_of_units_are_as_many_as_there_are(membership, number):
+    some = grouped(number, membership)
+    assert some.kinds_of_unit == len(some.by_unit())
+    assert plan_work(Gaussian(1.0)).kinds_of_unit == 1
+
+
+def test_what_is_not_affordable_is_a_sentence():
+    require_affordable(plan_work(Gaussian(1.0)))
+    with pytest.raises(InputError, match=r"would take about .* --allow-work computes it"):
+        require_affordable(laplaces(5000))
+    with pytest.raises(InputError, match="--allow-work"):
+        require_affordable(laplaces(10), times=100)
+
+
+def test_patterns_of_weights_that_never_increase_are_those_of_the_search():
+    for steps, count, gap in ((37, 3, 5), (64, 9, 1), (100, 2, 70), (1, 4, 9)):
+        for tree in (HonakerTree(steps), BinaryTree(steps)):
+            weights, best = tree._column_sums(), 0.0
+            fits = min(count, 1 + (steps - 1) // gap)
+            table = [[0.0] * (steps + 1) for _ in range(fits + 1)]
+            for taken in range(1, fits + 1):
+                for step in range(1, steps + 1):
+                    before = table[taken - 1][max(step - gap, 0)]
+                    table[taken][step] = max(table[taken][step - 1], before + weights[step - 1])
+            best = table[fits][steps]
+            found = tree.sensitivity(count, gap, Norm.L1)
+            assert best <= found <= best * (1 + 1e-9)
+    assert (
+        ContinualLaplace(
+            scale=1.0, factorization=HonakerTree(10**6), participations=10**6, min_separation=2
+        ).sensitivity_factor
+        > 1e6
+    )

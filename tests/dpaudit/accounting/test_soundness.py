@@ -65,7 +65,10 @@ QUICK = (
 """Numbers of plans of most kinds that are proved in a moment."""
 
 
-@pytest.mark.parametrize("number", QUICK)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=pytest.mark.pages if i % 4 else ()) for i, n in enumerate(QUICK)],
+)
 def test_certified_as_the_oracle_finds(number: int):
     verdict = judged(numbered(0, number), deep=False)
     assert verdict.misses == []

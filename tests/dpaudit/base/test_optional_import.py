@@ -85,7 +85,12 @@ import sys
 for name in sys.argv[1].split(","):
     sys.modules[name] = None
 from dpaudit.cli.main import main
-main(sys.argv[2:])
+for words in " ".join(sys.argv[2:]).split(" then "):
+    try:
+        main(words.split())
+    except SystemExit as left:
+        if left.code:
+            raise
 """
 
 
@@ -138,18 +143,15 @@ EXTRAS = (
 """All but torch, which scipy looks for among the loaded modules."""
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_core_alone_certifies_verifies_reports_and_audits(folder):
+    commands = (
         "certify plan.toml --delta 1e-5",
         "verify c.json --second-opinion",
         "report c.json -o c.html",
         "audit release.py:release --pair [1] [2] --epsilon 1.01 --runs 1000 --seed 1",
         "list",
-    ],
-)
-def test_the_core_alone_certifies_verifies_reports_and_audits(folder, words):
-    ended = without(EXTRAS, folder, words)
+    )
+    ended = without(EXTRAS, folder, " then ".join(commands))
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

@@ -1,32 +1,53 @@
-"""Runs that a book charges, and drafts for the registry of deployments."""
+"""Runs that a book charges, drafts for the registry, and which promises still hold."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-import yaml
-from booking import ABOUT, ask, filled, gaussian
-from jsonschema import Draft7Validator
 
 pytest.importorskip("sqlalchemy")
 
-from dpaudit import Claim, FloatNoise, Gaussian, Invocation, Plan, RunResult, Subject
-from dpaudit.base.errors import BudgetExceededError, InputError, PlanMismatchError
+import yaml
+from booking import ABOUT, ask, filled, gaussian
+from jsonschema import Draft7Validator
+from sqlalchemy import text
+
+from dpaudit import (
+    AuditRecord,
+    Claim,
+    FloatNoise,
+    Gaussian,
+    Invocation,
+    Ledger,
+    Plan,
+    RunResult,
+    Subject,
+    certify,
+)
+from dpaudit.base import files
+from dpaudit.base.errors import BudgetExceededError, InputError, PlanMismatchError, TamperedError
 from dpaudit.book import (
     Book,
     BudgetRecord,
     Status,
+    add_people,
     booking,
+    charge_people,
     decide,
     limit_of,
     remaining_budgets,
     verify_book,
 )
 from dpaudit.book.booking import Booking
+from dpaudit.book.rechecking import recheck
+from dpaudit.certificate import SubjectRecord
+from dpaudit.cli.main import _outcome
 from dpaudit.workflow import running
+
+# Runs that a book charges, and drafts for the registry of deployments
 
 SCHEMA = Path(__file__).parents[1] / "reporting" / "machine" / "schemas"
 
@@ -170,3 +191,208 @@ def test_a_run_waits_for_approval_and_then_runs_once(book, tmp_path):
     (release,) = book.releases()
     assert (release.status, release.approved) == (Status.CLOSED, "bob")
     verify_book(book)
+
+
+# Which promises of a book still hold
+
+PLAN = gaussian(2.0, count=2)
+CERTIFICATE = certify(
+    PLAN, subject=SubjectRecord("mine:Own", {}, "ab" * 32), claim=Claim(5.0, 1e-6)
+)
+AUDIT = AuditRecord(
+    **{"refuted": True, "method": "white-box", "claim_epsilon": 5.0, "delta": 1e-6},
+    **{"epsilon_lower": 9.0, "confidence": 0.99, "runs": 1000, "event": None, "seed": 1},
+    pair=[0, 1],
+)
+
+
+@pytest.fixture
+def book_rechecking(tmp_path):
+    made = filled(Book.create(str(tmp_path / "book.db"), by="officer"), rho=9.0)
+    yield made
+    made.disconnect()
+
+
+def older(record):
+    """As an older version, whose accountant proved too little noise to be enough, made it."""
+    record["guarantee"]["epsilon"] /= 2
+    record["guarantee"]["compared"] = {
+        name: each / 2 for name, each in record["guarantee"]["compared"].items()
+    }
+
+
+def ran(book_rechecking, folder, name, change=lambda record: None):
+    """A release that ran, with the certificate that somebody made of it."""
+    reserved = ask(book_rechecking, PLAN)
+    (folder / name).mkdir(parents=True)
+    journal = folder / name / "ledger.jsonl"
+    with Ledger(
+        PLAN, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved
+    ) as ledger:
+        for _ in range(2):
+            ledger.release(PLAN.invocations[0].mechanism, 0.5)
+    record = CERTIFICATE.to_dict()
+    record["versions"] = record["versions"] | {"dpaudit": "0.0.9"}
+    change(record)
+    rest = {key: value for key, value in record.items() if key != "digest"}
+    record["digest"] = files.digest(rest)
+    (folder / name / "certificate.json").write_text(files.pretty_json(record), "utf-8")
+    book_rechecking.close(reserved.id, by="ann", journal=journal, certificate=record["digest"])
+    return reserved.id
+
+
+def last_line(book_rechecking):
+    with book_rechecking.reading() as connection:
+        asked = text("SELECT line FROM log ORDER BY number DESC LIMIT 1")
+        return json.loads(connection.execute(asked).scalar_one())
+
+
+def test_what_holds_holds_and_what_an_older_accountant_said_does_not(book_rechecking, tmp_path):
+    fine, wrong = ran(book_rechecking, tmp_path, "a"), ran(book_rechecking, tmp_path, "b", older)
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    assert found.facts == {"checked": 2, "broken": [wrong], "missing": {}}
+    (said,) = found.lacks
+    now = CERTIFICATE.guarantee.epsilon
+    assert said == f"release {wrong}: ε at δ = 1e-06: {now / 2:.6g} → {now:.6g} (worse)."
+    line = last_line(book_rechecking)
+    counts = {"checked": 2, "broken": 1, "missing": 0}
+    assert line == line | counts | {"event": "rechecked"}
+    assert line["told"] == [{"release": wrong, "why": [said.partition(": ")[2]]}]
+    assert fine not in str(line["told"])
+    verify_book(book_rechecking)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["findings"].clear(), "warning float-noise: none →"),
+        (lambda r: r.update(verdict="refuted"), "verdict: refuted → certified"),
+        (lambda r: r.update(verdict="unproven"), "verdict is unproven; plan, claim, findings and"),
+        (
+            lambda r: r["claim"].update(epsilon=0.5),
+            "verdict: certified → claim exceeded (worse)",
+        ),
+    ],
+)
+def test_a_verdict_or_a_finding_that_does_not_follow(book_rechecking, tmp_path, change, said):
+    wrong = ran(book_rechecking, tmp_path, "a", change)
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    assert said in " ".join(found.lacks)
+    assert found.facts["broken"] == [wrong]
+
+
+def test_an_audit_that_was_made_since_refutes(book_rechecking, tmp_path):
+    release = ran(book_rechecking, tmp_path, "a")
+    for name, code in (("same", "ab" * 32), ("other", "cd" * 32)):
+        subject = replace(CERTIFICATE.subject, code_hash=code)
+        attacked = replace(CERTIFICATE, subject=subject).with_audits([AUDIT])
+        attacked.save(tmp_path / f"{name}.json")
+    found = recheck(book_rechecking, tmp_path, audits=[tmp_path / "same.json"], by="officer")
+    assert "verdict: certified → refuted (worse)." in " ".join(found.lacks)
+    assert found.facts["broken"] == [release]
+    found = recheck(book_rechecking, tmp_path, audits=[tmp_path / "other.json"], by="officer")
+    assert (found.lacks, found.facts["broken"]) == ((), [])
+    assert found.remarks == (f"{tmp_path / 'other.json'} is of no certificate that is there.",)
+
+
+def test_files_that_are_missing_or_were_edited(book_rechecking, tmp_path):
+    first, second, third = (ran(book_rechecking, tmp_path, name) for name in "abc")
+    (tmp_path / "a" / "certificate.json").write_text("{")
+    (tmp_path / "b" / "ledger.jsonl").unlink()
+    journal = tmp_path / "c" / "ledger.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    ask(book_rechecking, PLAN)  # has no files yet
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    # the first has the certificate of the third: they are the same
+    assert found.facts["missing"] == {second: "journal"}
+    assert found.facts["broken"] == [third]
+    assert "its last lines were dropped" in found.lacks[0]
+    assert first not in found.facts["broken"]
+
+
+def test_a_charge_that_is_too_small_now(book_rechecking, tmp_path, monkeypatch):
+    release = ask(book_rechecking, PLAN).id
+    from dpaudit.book import RhoLimit
+
+    own = RhoLimit.cost
+    monkeypatch.setattr(RhoLimit, "cost", lambda *given: tuple(2 * n for n in own(*given)))
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    told = "line 4 of the book's log charges less to 'main' than its plan costs."
+    assert found.lacks == (f"release {release}: {told}",)
+    assert (found.facts["checked"], found.facts["broken"]) == (0, [release])
+
+
+def test_a_charge_of_people_and_a_carried_one_that_are_too_small_now(
+    book_rechecking, tmp_path, monkeypatch
+):
+    from dpaudit.book import RhoLimit
+
+    about = {"key": bytes(32), "by": "ann"}
+    add_people(book_rechecking, "each", "visits", limit_of({"rho": 2.0}), **about)
+    charge_people(book_rechecking, "each", PLAN, ["bob"], lambda _: None, purpose="a test", **about)
+    assert recheck(book_rechecking, tmp_path, by="officer").lacks == ()
+    ask(book_rechecking, PLAN)
+    book_rechecking.add(BudgetRecord("later", "visits", limit_of({"rho": 5.0})), by="officer")
+    own = RhoLimit.cost
+    monkeypatch.setattr(RhoLimit, "cost", lambda *given: tuple(2 * n for n in own(*given)))
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    people = "line 5 of the book's log charges people less than its plan costs."
+    assert f"charge 1 of 'each': {people}" in found.lacks
+    assert found.facts["broken"] == ["charge 1 of 'each'", "R6", "budget 'later'"]
+    assert last_line(book_rechecking)["told"][0] == {"of": "charge 1 of 'each'", "why": [people]}
+
+
+def test_a_certificate_of_another_plan(book_rechecking, tmp_path, monkeypatch, capsys):
+    other = certify(gaussian(7.0), subject=CERTIFICATE.subject, claim=Claim(5.0, 1e-6)).to_dict()
+
+    def change(record):
+        record.clear()
+        record.update(other)
+
+    wrong = ran(book_rechecking, tmp_path, "a", change)
+    found = recheck(book_rechecking, tmp_path, by="officer")
+    assert found.lacks == (f"release {wrong}: its certificate is of another plan.",)
+    monkeypatch.chdir(tmp_path)
+    release, path = ask(book_rechecking, PLAN).id, "a/certificate.json"
+    assert _outcome(["book", "close", release, "--certificate", path]) == 3
+    assert "is of another plan than release" in capsys.readouterr().err
+    path = str(CERTIFICATE.save(tmp_path / "own.json"))
+    assert _outcome(["book", "close", release, "--certificate", path]) == 0
+    assert book_rechecking.release(release).certificate == CERTIFICATE.to_dict()["digest"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM release", "is in the log and not in the table"),
+        ("UPDATE release SET record = REPLACE(record, 'closed', 'reserved')", "is not what the"),
+        ("DELETE FROM log WHERE number = (SELECT max(number) FROM log)", "were dropped"),
+    ],
+)
+def test_what_the_log_contradicts_is_refused_and_nothing_is_written(
+    book_rechecking, tmp_path, statement, told
+):
+    ran(book_rechecking, tmp_path, "a")
+    with book_rechecking.store.transaction(writes=True) as connection:
+        connection.execute(text(statement))
+    before = last_line(book_rechecking)
+    with pytest.raises(TamperedError, match=told):
+        recheck(book_rechecking, tmp_path, by="officer")
+    assert last_line(book_rechecking) == before
+
+
+def test_the_command(book_rechecking, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    release = ran(book_rechecking, tmp_path / "files", "a")
+    assert _outcome(["book", "recheck", "files"]) == 0
+    assert "valid" in capsys.readouterr().out
+    (tmp_path / "files" / "a" / "ledger.jsonl").unlink()
+    assert _outcome(["book", "recheck", "files"]) == 2
+    assert f"{release} journal" in capsys.readouterr().out
+    attacked = CERTIFICATE.with_audits([AUDIT]).save(tmp_path / "attacked.json")
+    assert _outcome(["book", "recheck", "files", "--audit", str(attacked), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["broken"] == [release]
+    assert _outcome(["book", "recheck", "none"]) == 3
+    assert capsys.readouterr().err == "dpaudit: 'none' is no folder; give that of the files.\n"
+    with pytest.raises(InputError, match="does not exist"):
+        recheck(book_rechecking, tmp_path, audits=[Path("none.json")], by="officer")

@@ -1,6 +1,8 @@
-"""What a proof rests on, and how that is known."""
+"""What a proof rests on, how each premise is known, and what it takes from outside."""
 
-from dataclasses import replace
+import itertools
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 from examples import Answers, gaussian_invocation
@@ -19,9 +21,11 @@ from dpaudit import (
     Verdict,
     certify,
 )
+from dpaudit.accounting import PureAccountant
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.certificate import (
     Certificate,
+    ForeignLaw,
     Premise,
     Rehearsal,
     Scope,
@@ -30,7 +34,12 @@ from dpaudit.certificate import (
     verify,
 )
 from dpaudit.certificate.assumptions import assumptions_of
+from dpaudit.certificate.laws import is_defined_here
+from dpaudit.certificate.premises import THIRD, limited
+from dpaudit.mechanisms import ContinualGaussian, Mechanism, PureBlackBox, SquareRootToeplitz
 from dpaudit.plan import PoissonSampling
+
+# What a proof rests on, and how that is known
 
 DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700)
 PLAN = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), at="mean"))
@@ -201,3 +210,134 @@ def test_no_standing_is_better_than_what_is_recorded():
             better[number] = replace(each, standing=Standing.TESTED)
             with pytest.raises(TamperedError, match="it is assumed"):
                 verify(replace(plain, assumptions=tuple(better)))
+
+
+ALONE = dict.fromkeys(Premise, (Standing.ENFORCED, "It is built in."))
+
+
+@pytest.mark.parametrize(("own", "below"), list(itertools.product(Standing, Standing)))
+def test_a_premise_is_known_no_better_than_what_it_rests_on(own, below):
+    known = ALONE | {Premise.SENSITIVITY: (own, ""), Premise.OWN_VALUES: (below, "")}
+    rests = {Premise.SENSITIVITY: (Premise.OWN_VALUES,)}
+    found = {each.premise: each for each in limited(known, rests)}
+    here = found[Premise.SENSITIVITY]
+    assert here.alone is own
+    if own is Standing.NOT_APPLICABLE:  # there is nothing that could rest on anything
+        assert here.standing is own
+        assert here.rests_on == ()
+    else:
+        assert here.standing.rank == max(own.rank, below.rank)
+        assert here.rests_on == (Premise.OWN_VALUES,)
+    assert found[Premise.NOISE].standing is Standing.ENFORCED
+
+
+def test_a_chain_of_premises_is_as_strong_as_its_weakest():
+    known = ALONE | {Premise.UNITS: (Standing.ASSUMED, "")}
+    rests = {
+        Premise.SENSITIVITY: (Premise.OWN_VALUES,),
+        Premise.OWN_VALUES: (Premise.TOUCHES,),
+        Premise.TOUCHES: (Premise.UNITS,),
+    }
+    standings = {each.premise: each.standing for each in limited(known, rests)}
+    assert {standings[each] for each in rests} == {Standing.ASSUMED}
+
+
+def test_what_was_not_exercised_ranks_with_what_is_assumed():
+    assert Standing.NOT_EXERCISED.rank == Standing.ASSUMED.rank
+    assert Standing.TESTED.rank < Standing.ASSUMED.rank < Standing.VIOLATED.rank
+    assert len(Premise) == 12
+    assert len(THIRD) == 3
+
+
+# What a proof takes from outside of the package, and how it is known
+
+
+@dataclass(frozen=True)
+class Silent(Laplace):
+    """No noise at all, whatever it states."""
+
+    kind: ClassVar[str] = "outside-silent"
+
+    def sample(self, values, rng):
+        return values
+
+
+@dataclass(frozen=True)
+class Rounds(SquareRootToeplitz):
+    kind: ClassVar[str] = "outside-rounds"
+
+
+@dataclass(frozen=True)
+class Coins(PoissonSampling):
+    kind: ClassVar[str] = "outside-coins"
+
+
+class Cheap(PureAccountant):
+    """The pure accountant under a name of another package."""
+
+    kind: ClassVar[str] = "outside-cheap"
+
+
+def law_of(certificate):
+    (found,) = (each for each in certificate.assumptions if each.premise is Premise.LAWS)
+    return found
+
+
+def plan_of(mechanism, **given):
+    return Plan.of(gaussian_invocation(mechanism=mechanism, at="mean", **given))
+
+
+def test_the_package_s_own_laws_are_enforced_with_and_without_code():
+    for subject in (CODE, SubjectRecord("a plan")):
+        made = certify(plan_of(Gaussian(4.0)), subject=subject, delta=1e-5)
+        assert not made.foreign
+        assert law_of(made).standing is Standing.ENFORCED
+
+
+def test_a_law_of_the_author_s_own_is_assumed_until_it_is_attacked():
+    made = certify(plan_of(Silent(1000.0)), subject=CODE)
+    assert made.foreign.mechanisms == (ForeignLaw("outside-silent", __name__, ("mean",)),)
+    assert law_of(made).standing is Standing.ASSUMED
+    assert "'outside-silent'" in law_of(made).evidence
+    assert law_of(made.with_rehearsal(DONE)).standing is Standing.ASSUMED
+    tried = made.with_rehearsal(replace(DONE, laws={"mean": 4000}))
+    assert law_of(tried).standing is Standing.TESTED
+    assert Certificate.from_dict(tried.to_dict()) == tried
+
+
+def test_a_black_box_is_assumed_whatever_was_drawn():
+    plan = Plan.of(gaussian_invocation(mechanism=PureBlackBox(0.001), sensitivity=1.0, at="box"))
+    made = certify(plan, subject=CODE)
+    assert law_of(made).standing is Standing.ASSUMED
+    tried = made.with_rehearsal(replace(DONE, laws={"box": 4000}))
+    assert law_of(tried).standing is Standing.ASSUMED
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"mechanism": Gaussian(4.0), "sampling": Coins(0.5)}, "outside-coins"),
+        (
+            {"mechanism": ContinualGaussian(sigma=4.0, factorization=Rounds(4), participations=1)},
+            "outside-rounds",
+        ),
+    ],
+)
+def test_a_part_of_others_counts_too_and_no_draw_tests_it(given, kind):
+    plan = Plan.of(gaussian_invocation(**given, at="mean"))
+    found = certify(plan, subject=CODE, delta=1e-5)
+    assert [each.kind for each in found.foreign.mechanisms] == [kind]
+    tried = found.with_rehearsal(replace(DONE, laws={"mean": 4000}))
+    assert law_of(tried).standing is Standing.ASSUMED
+
+
+def test_an_accountant_of_others_is_named():
+    made = certify(plan_of(Laplace(4.0)), subject=CODE, accountant="outside-cheap", delta=0.0)
+    assert made.foreign.accountants == ("outside-cheap",)
+    assert law_of(made).standing is Standing.ASSUMED
+
+
+def test_a_class_is_the_package_s_own_by_where_it_is_defined():
+    assert all(is_defined_here(each) for each in (Gaussian, Mechanism, PoissonSampling))
+    posing = type("Gaussian", (Gaussian,), {"__module__": Gaussian.__module__})
+    assert not is_defined_here(posing)

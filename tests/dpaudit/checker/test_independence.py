@@ -36,6 +36,10 @@ CASES = {
     ),
 }
 
+LONG = {"sampled", "both"}
+"""Cases that take most of the time; ``few`` is sampled too, ``checker_mutants`` has them all."""
+NAMES = [pytest.param(each, marks=pytest.mark.pages if each in LONG else ()) for each in CASES]
+
 Edit = Callable[[Case], Case]
 
 
@@ -99,7 +103,7 @@ def witnesses() -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_old_witness_proves_nothing_false_of_an_edited_plan(name, edit, witnesses):
     case = EDITS[edit](CASES[name])
@@ -161,7 +165,7 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_an_engine_that_errs_makes_no_false_proof(name, mutant):
     owner, attribute, wrong = MUTANTS[mutant]
@@ -174,6 +178,7 @@ def test_an_engine_that_errs_makes_no_false_proof(name, mutant):
     assert proof.epsilon is not None, proof.reason
 
 
+@pytest.mark.pages
 def test_the_mutants_are_unsound():
     """Each understates some case, so that there is something to be found."""
     for mutant, (owner, attribute, wrong) in MUTANTS.items():

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
+from effort import examples
 from examples import Answers
 
 from dpaudit.rehearsal.loading import kept_by_load, loading_findings
@@ -73,7 +74,7 @@ def test_what_goes_into_every_row_is_found(source, how):
 
 
 @pytest.mark.parametrize("how", ["rows", "shuffled", "drawn", "by user", "scaled by a constant"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(examples(1, 3)))
 def test_what_is_made_row_by_row_is_silent(source, how, seed):
     subject = Loads(how=how)
     loaded = subject.load(source, np.random.default_rng([seed, 0]))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from effort import examples
 from examples import Answers
 
 from dpaudit import (
@@ -119,7 +120,7 @@ class Stream(Total):
         yield Move(np.full(8, 7.0) * (np.arange(8) == 2) + data, "row 2 far above", True)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(3, 20)))
 @pytest.mark.parametrize("subject", [Total(), Raw(), Raw(what="owner")])
 def test_nothing_is_found_where_nothing_is_wrong(subject, seed):
     made = rehearse(subject, ROWS, "numbers", seed=seed)
@@ -129,7 +130,7 @@ def test_nothing_is_found_where_nothing_is_wrong(subject, seed):
     assert not made.record.refused
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(examples(2, 5)))
 def test_that_nobody_has_what_a_run_refuses_is_assumed(seed):
     subject = Raw(what="refuses")
     made = rehearse(subject, ROWS, seed=seed)
@@ -262,7 +263,7 @@ class Sampled(Total):
         return RunResult({"sums": sums})
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(examples(2, 5)))
 def test_a_sample_is_kept_where_rows_are_replaced(seed):
     right = rehearse(Sampled(), ROWS, seed=seed)
     assert right.record.done

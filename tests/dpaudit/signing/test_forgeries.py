@@ -4,23 +4,19 @@ import warnings
 from pathlib import Path
 
 import pytest
-import typer
 
 pytest.importorskip("sqlalchemy")
 
 from export_forgeries import right_exports
 from forgeries import FORGERIES, World, right
 
-from dpaudit.cli.main import _outcome, app
+from dpaudit.cli.main import _outcome
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     pytest.importorskip("opendp")
-    with pytest.MonkeyPatch.context() as patch:
-        command = typer.main.get_command(app)  # to make it takes most of a call's time
-        patch.setattr(typer.main, "get_command", lambda _: command)
-        yield World(tmp_path_factory.mktemp("world"))
+    return World(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import typer
 from examples import response_plan
 
 from dpaudit import Claim, certify
 from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
-from dpaudit.cli.main import _outcome, app
+from dpaudit.cli.main import _outcome
 from dpaudit.signing.signed_files import verify_signed
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
@@ -23,8 +22,6 @@ def call(capsys, tmp_path, monkeypatch):
     """Run a command in a folder with a certificate, a key of Ana's and one of Ben's."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(PASSWORD, raising=False)
-    command = typer.main.get_command(app)
-    monkeypatch.setattr(typer.main, "get_command", lambda _: command)
     certify(response_plan(), subject=SubjectRecord("a:b"), claim=Claim(1.0)).save("c.json")
 
     def run(*arguments):

@@ -1,4 +1,4 @@
-"""Moments of Poisson-sampled mechanisms, and the relations that they are proved for."""
+"""Poisson samples: their pairs, their moments, and the integrals that these are."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ import mpmath as mp
 import numpy as np
 import pytest
 from accounting_builders import poisson, use
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from dpaudit.accounting.amplification import amplification
+from dpaudit.accounting.amplification.fixed_size import ReplacedPair
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
+from dpaudit.accounting.amplification.moments import log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson import (
     PoissonAmplification,
     poisson_moments,
     poisson_moments_at_integers,
 )
+from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
+from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, WHOLE
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     DominatingPair,
     ExponentialMechanism,
+    FinitePair,
     Gaussian,
     GaussianPair,
     LaplacePair,
@@ -34,6 +42,8 @@ from dpaudit.mechanisms import (
     approximate_pair,
 )
 from dpaudit.plan import AddRemove, MetricBall, Relation, ReplaceOne, ZeroOut
+
+# Moments of Poisson-sampled mechanisms, and the relations that they are proved for
 
 PAIRS: list[DominatingPair] = [
     GaussianPair(0.3),
@@ -159,3 +169,193 @@ def test_of_unknown_relations_nothing_is_known() -> None:
     sampled = use(Gaussian(1.0), relation=Cousins(), sampling=poisson(0.25), at="x")
     with pytest.raises(UnsupportedError, match="gaussian at 'x' has poisson sampling under test-c"):
         amplification(sampled.sampling, sampled)
+
+
+# Poisson-sampled pairs against enumeration of the distributions that they stand for
+
+EPSILONS = np.linspace(-3, 3, 61)
+BASES = [
+    GaussianPair(0.7),
+    LaplacePair(Fraction(3, 2)),
+    RandomizedResponse(0.4, 3).pair(1),
+    approximate_pair(1.0, 0.05),
+]
+
+
+def hockey_stick(p: np.ndarray, q: np.ndarray, epsilons: np.ndarray) -> np.ndarray:
+    return np.maximum(p[None, :] - np.exp(epsilons)[:, None] * q[None, :], 0).sum(axis=1)
+
+
+def outputs(pair: FinitePair) -> tuple[np.ndarray, np.ndarray]:
+    """P and Q as distributions over outputs, those of infinite loss either way included."""
+    return (
+        np.concatenate([[0.0], pair.p, [pair.p_infinite]]),
+        np.concatenate([[pair.p_infinite], pair.q, [0.0]]),
+    )
+
+
+@pytest.mark.parametrize("base", BASES[2:])
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.99])
+def test_sampled_finite_pairs_match_enumeration(base: FinitePair, rate: float) -> None:
+    p, q = outputs(base)
+    mixed = rate * p + (1 - rate) * q
+    np.testing.assert_allclose(
+        RemovedPair(base, rate).delta(EPSILONS), hockey_stick(mixed, q, EPSILONS), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        AddedPair(base, rate).delta(EPSILONS), hockey_stick(q, mixed, EPSILONS), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("base", BASES[2:])
+@pytest.mark.parametrize("kind", [RemovedPair, AddedPair])
+def test_atoms_carry_the_tails(base: FinitePair, kind: type[RemovedPair]) -> None:
+    pair = kind(base, 0.3)
+    found = pair.atoms()
+    assert found is not None
+    losses, masses = found
+    assert masses.sum() + pair.infinite == pytest.approx(1, abs=1e-14)
+    between = (losses[1:] + losses[:-1])[np.diff(losses) > 1e-9] / 2
+    above = [masses[losses > loss].sum() + pair.infinite for loss in between]
+    np.testing.assert_allclose(pair.above(between)[0], above, atol=1e-14)
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("kind", [RemovedPair, AddedPair, ReplacedPair])
+def test_tails_are_complementary_and_monotone(
+    base: DominatingPair, kind: type[RemovedPair]
+) -> None:
+    pair = kind(base, 0.2)
+    for above, below in zip(pair.above(EPSILONS), pair.below(EPSILONS), strict=True):
+        np.testing.assert_allclose(above + below, 1, atol=1e-14)
+        assert (np.diff(above) <= 1e-15).all()
+
+
+@pytest.mark.parametrize("base", BASES[:2])
+def test_adding_reverses_removing(base: DominatingPair) -> None:
+    # H_α(Q‖P) = 1 − α + α H_{1/α}(P‖Q).
+    remove, add = RemovedPair(base, 0.2), AddedPair(base, 0.2)
+    reverse = 1 - np.exp(EPSILONS) + np.exp(EPSILONS) * remove.delta(-EPSILONS)
+    np.testing.assert_allclose(add.delta(EPSILONS), reverse, atol=1e-12)
+
+
+@given(rate=st.floats(1e-6, 0.999), loss=st.floats(-30, 300))
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_removed_gaussian_is_the_mixture(rate: float, loss: float) -> None:
+    pair, base = RemovedPair(GaussianPair(1.0), rate), GaussianPair(1.0)
+    mapped = (
+        math.log1p(-rate)
+        if loss < -700
+        else float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
+    )
+    p, q = base.above(loss)
+    np.testing.assert_allclose(
+        pair.above(mapped), (rate * p + (1 - rate) * q, q), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_loss_bounds() -> None:
+    base = LaplacePair(Fraction(2))
+    assert RemovedPair(base, 0.1).max_loss == pytest.approx(math.log(0.9 + 0.1 * math.e**2))
+    assert AddedPair(base, 0.1).max_loss == pytest.approx(-math.log(0.9 + 0.1 * math.e**-2))
+    assert AddedPair(GaussianPair(1.0), 0.1).max_loss == pytest.approx(-math.log(0.9))
+    assert RemovedPair(GaussianPair(1.0), 0.1).max_loss == math.inf
+
+
+# Logarithms of moments, where floats are scarce
+
+
+@settings(max_examples=100, derandomize=True)
+@given(loss=st.floats(-800, 800), rate=st.floats(1e-9, 0.999999))
+@example(loss=0.0, rate=0.5)
+@example(loss=30.0, rate=1e-9)
+@example(loss=30.0000001, rate=1e-9)
+def test_the_ratio_is_that_of_the_mixture(loss: float, rate: float) -> None:
+    with mp.workdps(60):
+        exact = float(mp.log1p(mp.mpf(rate) * mp.expm1(loss)))
+    assert float(log_ratio(np.array(loss), rate)) == pytest.approx(exact, rel=1e-12, abs=1e-300)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(
+    order=st.floats(1.00001, 60),
+    tilt=st.floats(1e-9, 40),
+    share=st.floats(1e-6, 0.5),
+)
+@example(order=1.00001, tilt=1e-9, share=0.5)
+@example(order=16.0, tilt=40.0, share=1e-6)
+def test_moments_of_two_values_are_exact_and_rounded_up(
+    order: float, tilt: float, share: float
+) -> None:
+    """r is e^t with probability s, and less than 1 otherwise, so that its mean is 1."""
+    with mp.workdps(60):
+        s, high = mp.mpf(share) * mp.exp(-tilt), mp.exp(mp.mpf(tilt))
+        low = (1 - s * high) / (1 - s)
+        exact = mp.log(s * high**order + (1 - s) * low**order)
+        logs = np.array([tilt, float(mp.log(low))])
+        masses = np.array([float(mp.log(s)), float(mp.log1p(-s))])
+    (found,) = log_moment(np.array([order]), logs, masses)
+    assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-18)
+
+
+def test_tiny_moments_keep_their_relative_accuracy() -> None:
+    """r = 1 ± x with equal chances: ln(1 + α(α − 1)x²/2 + …)."""
+    for x in (1e-4, 1e-7, 1e-12):
+        logs, masses = np.log1p([x, -x]), np.full(2, math.log(0.5))
+        (found,) = log_moment(np.array([2.5]), logs, masses)
+        assert found == pytest.approx(2.5 * 1.5 / 2 * x * x, rel=1e-6)
+
+
+# Rules against closed forms of the moments that they integrate
+
+QUADRATURE_PAIRS: list[DominatingPair] = [
+    GaussianPair(0.1),
+    GaussianPair(3.0),
+    LaplacePair(Fraction(1, 5)),
+    LaplacePair(Fraction(9)),
+    RandomizedResponse(0.3, 4).pair(1),
+]
+
+
+@pytest.mark.parametrize("pair", QUADRATURE_PAIRS)
+@pytest.mark.parametrize("split", [False, True])
+def test_moments_of_the_unsampled_ratio_are_the_divergences(
+    pair: DominatingPair, split: bool
+) -> None:
+    orders = np.array([1.2, 2.0, 7.5, 16.0])
+    rule = quadrature(pair, 16.0, split=split)
+    assert rule is not None
+    losses, log_q = rule
+    assert logsumexp(log_q) == pytest.approx(0.0, abs=1e-12)
+    found = logsumexp(orders[:, None] * losses + log_q, axis=1)
+    np.testing.assert_allclose(found, (orders - 1) * pair.renyi(orders), rtol=1e-10)
+
+
+@pytest.mark.parametrize("pair", QUADRATURE_PAIRS[:4])
+def test_a_split_rule_integrates_a_kink(pair: DominatingPair) -> None:
+    """E_Q[(e^L − 1)₊] is δ(0)."""
+    rule = quadrature(pair, 8.0, split=True)
+    assert rule is not None
+    losses, log_q = rule
+    found = (np.maximum(np.expm1(losses), 0) * np.exp(log_q)).sum()
+    assert found == pytest.approx(float(pair.delta(0.0)), rel=1e-9)
+
+
+def test_pairs_beyond_a_rule_have_none() -> None:
+    assert quadrature(GaussianPair(0.0), 16.0) is None
+    assert quadrature(GaussianPair(100.0), 16.0) is None
+    assert quadrature(LaplacePair(Fraction(1000)), 16.0) is None
+    assert quadrature(approximate_pair(1.0, 0.1), 16.0) is None
+
+
+def test_other_pairs_have_a_rule_once_it_is_registered() -> None:
+    @dataclass(frozen=True)
+    class Shifted(GaussianPair):
+        """One more normal pair."""
+
+    @quadrature.register(Shifted)
+    def _(pair: Shifted, top: float, *, split: bool = False) -> None:
+        return None
+
+    assert quadrature(Shifted(1.0), 16.0) is None
+    assert quadrature(GaussianPair(1.0), 16.0) is not None
