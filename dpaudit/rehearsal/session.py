@@ -23,8 +23,8 @@ from dpaudit.auditing.replaying.runs import TEXT, Run, equal
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.provenance import is_own
 from dpaudit.certificate import Finding, Premise, Rehearsal
-from dpaudit.ledger.entry import is_own
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
