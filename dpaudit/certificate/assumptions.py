@@ -26,6 +26,7 @@ ENOUGH_DRAWS = 100
 VIOLATED_BY = {
     "sensitivity-understated": Premise.SENSITIVITY,
     "not-a-number": Premise.SENSITIVITY,
+    "parts-of-others": Premise.OWN_VALUES,
     "load-mixes-rows": Premise.OWN_VALUES,
     "load-keeps": Premise.OWN_VALUES,
     "keeps-state": Premise.OWN_VALUES,
@@ -139,6 +140,7 @@ def assumptions_of(
         | _unexercised(rehearsal)
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
+        | _moved(wrong)
         | _refused(findings)
         | _beside(findings)
         | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
@@ -227,6 +229,15 @@ def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:
         "fields, or define neighbours."
     )
     return dict.fromkeys((Premise.UNITS, Premise.TOUCHES), (Standing.ASSUMED, why))
+
+
+def _moved(wrong: Mapping[Premise, str]) -> Known:
+    """Where one unit moved more than declared, that may be what others' data were made into."""
+    seen = [each for each in (Premise.SENSITIVITY, Premise.TOUCHES) if each in wrong]
+    if not seen:
+        return {}
+    why = f"One unit moved more than declared, perhaps by what is made of others. {wrong[seen[0]]}"
+    return {Premise.OWN_VALUES: (Standing.ASSUMED, why)}
 
 
 def _refused(findings: Iterable[Finding]) -> Known:

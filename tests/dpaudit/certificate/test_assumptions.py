@@ -99,6 +99,7 @@ def test_a_finding_says_what_does_not_hold():
     for rule, premise in (
         ("sensitivity-understated", Premise.SENSITIVITY),
         ("groups-overlap", Premise.UNITS),
+        ("parts-of-others", Premise.OWN_VALUES),
         ("private-control-flow", Premise.CONTROL_FLOW),
         ("result-not-from-releases", Premise.RESULTS),
         ("not-the-declared-noise", Premise.NOISE),
@@ -108,6 +109,16 @@ def test_a_finding_says_what_does_not_hold():
         assumed = assumptions_of(PLAN, code=True, rehearsal=DONE, findings=found)
         known = {each.premise: each.alone for each in assumed}
         assert [each for each in Premise if known[each] is Standing.VIOLATED] == [premise]
+
+
+@pytest.mark.parametrize("rule", ["sensitivity-understated", "touched-too-often"])
+def test_own_values_are_not_tested_where_one_unit_moved_too_much(rule):
+    tested = replace(DONE, loads=5)
+    assert standings(rehearsal=tested)[Premise.OWN_VALUES] is Standing.TESTED
+    found = (Finding(rule, Severity.ERROR, "It moves."),)
+    assert standings(rehearsal=tested, findings=found)[Premise.OWN_VALUES] is Standing.ASSUMED
+    found = (*found, Finding("parts-of-others", Severity.ERROR, "It is others'."))
+    assert standings(rehearsal=tested, findings=found)[Premise.OWN_VALUES] is Standing.VIOLATED
 
 
 def test_bounded_queries_and_local_clips_are_enforced():
