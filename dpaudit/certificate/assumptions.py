@@ -23,6 +23,15 @@ from dpaudit.plan import Plan, TrustModel
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""
 
+BY_LABEL = (
+    Premise.SENSITIVITY,
+    Premise.OWN_VALUES,
+    Premise.TOUCHES,
+    Premise.UNITS,
+    Premise.CONTROL_FLOW,
+)
+"""Of these a rehearsal counts for each label how many neighbours exercised them."""
+
 VIOLATED_BY = {
     "sensitivity-understated": Premise.SENSITIVITY,
     "not-a-number": Premise.SENSITIVITY,
@@ -72,7 +81,8 @@ class Rehearsal(Record):
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
         exercised: by premise and label, how many neighbours could have shown that it does not hold;
-            of noise that others draw, how many draws were tested. Empty in older records.
+            of noise that others draw, how many draws were tested. Empty in records of older
+            schemas.
         laws: by label, draws of a mechanism of others whose stated curve was attacked in vain.
         public: how often import and plan ran while the data file was out of reach.
     """
@@ -112,6 +122,7 @@ def assumptions_of(
     findings: Iterable[Finding],
     run: Mapping[str, Any] | None = None,
     proved: Guarantee | None = None,
+    counted: bool = True,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
 
@@ -122,6 +133,7 @@ def assumptions_of(
         findings: of the rehearsal, among others.
         run: the certificate's record of a run, which says how noise was drawn.
         proved: what is proved of it, and by whom.
+        counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
     laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
     if not code:
@@ -137,7 +149,7 @@ def assumptions_of(
     known: Known = (
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
-        | _unexercised(rehearsal)
+        | (_unexercised(plan, rehearsal) if counted else {})
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
         | _moved(wrong)
@@ -167,16 +179,25 @@ def _name(plan: Plan) -> str:
     return f"That two names are never one {plan.unit}, and one name is one, its author says."
 
 
-def _unexercised(rehearsal: Rehearsal | None) -> Known:
-    """What no neighbour could have shown at some release, whatever the code does there."""
+def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
+    """What no neighbour could have shown at some release, whatever the code does there.
+
+    What is not recorded was not exercised. Which labels other libraries draw for, a record alone
+    says.
+    """
     known: Known = {}
     if rehearsal is None or not rehearsal.done:
         return known
+    every = dict.fromkeys((each.at for each in plan.invocations), 0)
+    foreign = {each.at: 0 for each in plan.invocations if not is_own(each.mechanism)}
+    wanted = dict.fromkeys(BY_LABEL, every) | {Premise.NOISE: foreign}
+    if rehearsal.external and Premise.NOISE not in rehearsal.exercised:
+        wanted[Premise.NOISE] = every
     tested = [
         each for each, (standing, _) in _tested(rehearsal).items() if standing is Standing.TESTED
     ]
     for premise in tested:
-        counts = rehearsal.exercised.get(premise, {})
+        counts = {**wanted.get(premise, {}), **rehearsal.exercised.get(premise, {})}
         drawn = premise is Premise.NOISE
         least = ENOUGH_DRAWS if drawn else 1
         idle = [repr(label) for label, number in counts.items() if number < least]

@@ -141,7 +141,8 @@ class Certificate:
 
     def restated(self) -> Certificate:
         """As the newest schema tells it."""
-        return replace(self, assumptions=self.known_assumptions(), schema=SCHEMA_VERSION)
+        newest = replace(self, schema=SCHEMA_VERSION)
+        return replace(newest, assumptions=newest.known_assumptions())
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
         """What the proof rests on, from plan, rehearsal, findings and run."""
@@ -152,6 +153,7 @@ class Certificate:
             findings=self.findings,
             run=self.run,
             proved=self.guarantee,
+            counted=self.schema == SCHEMA_VERSION,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -29,10 +29,11 @@ from dpaudit.certificate import (
     SubjectRecord,
     verify,
 )
-from dpaudit.certificate.assumptions import assumptions_of
+from dpaudit.certificate.assumptions import BY_LABEL, assumptions_of
 from dpaudit.plan import PoissonSampling
 
-DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700)
+COUNTS = {str(each): {"mean": 700, "sum": 700} for each in Premise}
+DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700, exercised=COUNTS)
 PLAN = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), at="mean"))
 CODE = SubjectRecord("survey:Survey", {}, "0" * 64, "survey.py:3")
 
@@ -147,7 +148,7 @@ def test_no_premise_stands_better_than_what_it_rests_on():
 
 
 def test_what_no_neighbour_exercised_is_not_tested():
-    counts = {Premise.SENSITIVITY: {"mean": 0}, Premise.RESULTS: {"mean": 3}}
+    counts = COUNTS | {Premise.SENSITIVITY: {"mean": 0}}
     counted = replace(DONE, exercised=counts)
     known = assumptions_of(PLAN, code=True, rehearsal=counted, findings=())
     found = {each.premise: each for each in known}
@@ -159,6 +160,31 @@ def test_what_no_neighbour_exercised_is_not_tested():
     again = Certificate.from_dict(made.to_dict())
     assert again == made
     verify(again)
+    for lacking in ({}, {**counts, Premise.SENSITIVITY: {}}, without(counts, Premise.SENSITIVITY)):
+        made = replace(made, rehearsal=replace(counted, exercised=lacking))
+        verify(made.restated())
+        told = (
+            replace(each, standing=Standing.TESTED, alone=Standing.TESTED)
+            if each.premise is Premise.SENSITIVITY
+            else each
+            for each in made.restated().assumptions
+        )
+        with pytest.raises(TamperedError, match="is said to be tested; it is not exercised"):
+            verify(replace(made, assumptions=tuple(told)))
+
+
+@pytest.mark.parametrize("premise", BY_LABEL)
+def test_what_is_not_recorded_was_not_exercised(premise):
+    for lacking in ({}, without(COUNTS, premise), {**COUNTS, premise: {"sum": 3}}):
+        made = replace(DONE, loads=5, exercised=lacking)
+        assert alone(rehearsal=made)[premise] is not Standing.TESTED
+        seen = replace(made, external=("opacus 1.5",))
+        drawn = Standing.TESTED if lacking else Standing.NOT_EXERCISED
+        assert alone(rehearsal=seen)[Premise.NOISE] is drawn
+
+
+def without(counts, premise):
+    return {name: each for name, each in counts.items() if name != premise}
 
 
 def test_public_facts_are_tested_where_the_file_was_out_of_reach():
