@@ -130,7 +130,7 @@ def groups_overlap(
         if group is None or group.name in groups:
             continue
         groups[group.name] = one
-        allowed = 2 if one.invocation.relation.moves_between(group.membership) else 1
+        allowed = 2 if all(each.invocation.moves_unit for each in groups.values()) else 1
         if len(groups) > hops * allowed:
             name, earlier = next(iter(groups.items()))
             facts = {"unit": one.invocation.unit, "one": name, "two": group.name}
