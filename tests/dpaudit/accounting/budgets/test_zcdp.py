@@ -39,3 +39,9 @@ def test_the_budget_of_rho_is_the_largest_that_converts_to_the_promise() -> None
 def test_the_share_must_leave_something(slack: float) -> None:
     with pytest.raises(InputError, match="slack is"):
         ZcdpFilter(1.0, 1e-6, slack=slack)
+
+
+def test_the_budget_cannot_be_raised_later() -> None:
+    budget = ZcdpFilter(1.0, 1e-6)
+    with pytest.raises(AttributeError):
+        budget.rho = 100.0  # type: ignore[misc]
