@@ -36,6 +36,7 @@ import numpy as np
 from dpaudit.base import toml_tables, validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.extensions import load_extensions
+from dpaudit.base.provenance import is_own
 
 Check = Callable[..., Any]
 _OWN_PACKAGE = __name__.partition(".")[0] + "."
@@ -307,7 +308,7 @@ def _check_of(hint: Any) -> Check | None:
     if issubclass(hint, StrEnum):
         return lambda name, value: validate.member(hint, **{name: value})
     if hint in (bool, str) or is_dataclass(hint):
-        return partial(_instance, hint)
+        return partial(_exactly if hasattr(hint, "to_dict") else _instance, hint)
     return None
 
 
@@ -337,6 +338,14 @@ def _member(family: type[Kinded], name: str, value: Any) -> Any:
             f"{name} is a {type(value).__name__}, which is no registered {family.family}; give the "
             "class a kind of its own."
         )
+    return value
+
+
+def _exactly(kind: type, name: str, value: Any) -> Any:
+    """Of a class exactly, or of this package: others may be written as what they are not."""
+    _instance(kind, name, value)
+    if type(value) is not kind and not is_own(value):
+        raise InputError(f"{name} is a {type(value).__name__:.60}; it must be a {kind.__name__}.")
     return value
 
 

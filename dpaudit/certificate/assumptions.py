@@ -23,9 +23,19 @@ from dpaudit.plan import Plan, TrustModel
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""
 
+BY_LABEL = (
+    Premise.SENSITIVITY,
+    Premise.OWN_VALUES,
+    Premise.TOUCHES,
+    Premise.UNITS,
+    Premise.CONTROL_FLOW,
+)
+"""Of these a rehearsal counts for each label how many neighbours exercised them."""
+
 VIOLATED_BY = {
     "sensitivity-understated": Premise.SENSITIVITY,
     "not-a-number": Premise.SENSITIVITY,
+    "parts-of-others": Premise.OWN_VALUES,
     "load-mixes-rows": Premise.OWN_VALUES,
     "load-keeps": Premise.OWN_VALUES,
     "keeps-state": Premise.OWN_VALUES,
@@ -71,7 +81,8 @@ class Rehearsal(Record):
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
         exercised: by premise and label, how many neighbours could have shown that it does not hold;
-            of noise that others draw, how many draws were tested. Empty in older records.
+            of noise that others draw, how many draws were tested. Empty in records of older
+            schemas.
         laws: by label, draws of a mechanism of others whose stated curve was attacked in vain.
         public: how often import and plan ran while the data file was out of reach.
     """
@@ -111,6 +122,7 @@ def assumptions_of(
     findings: Iterable[Finding],
     run: Mapping[str, Any] | None = None,
     proved: Guarantee | None = None,
+    counted: bool = True,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
 
@@ -121,6 +133,7 @@ def assumptions_of(
         findings: of the rehearsal, among others.
         run: the certificate's record of a run, which says how noise was drawn.
         proved: what is proved of it, and by whom.
+        counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
     laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
     if not code:
@@ -136,9 +149,10 @@ def assumptions_of(
     known: Known = (
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
-        | _unexercised(rehearsal)
+        | (_unexercised(plan, rehearsal) if counted else {})
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
+        | _moved(wrong)
         | _refused(findings)
         | _beside(findings)
         | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
@@ -165,16 +179,25 @@ def _name(plan: Plan) -> str:
     return f"That two names are never one {plan.unit}, and one name is one, its author says."
 
 
-def _unexercised(rehearsal: Rehearsal | None) -> Known:
-    """What no neighbour could have shown at some release, whatever the code does there."""
+def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
+    """What no neighbour could have shown at some release, whatever the code does there.
+
+    What is not recorded was not exercised. Which labels other libraries draw for, a record alone
+    says.
+    """
     known: Known = {}
     if rehearsal is None or not rehearsal.done:
         return known
+    every = dict.fromkeys((each.at for each in plan.invocations), 0)
+    foreign = {each.at: 0 for each in plan.invocations if not is_own(each.mechanism)}
+    wanted = dict.fromkeys(BY_LABEL, every) | {Premise.NOISE: foreign}
+    if rehearsal.external and Premise.NOISE not in rehearsal.exercised:
+        wanted[Premise.NOISE] = every
     tested = [
         each for each, (standing, _) in _tested(rehearsal).items() if standing is Standing.TESTED
     ]
     for premise in tested:
-        counts = rehearsal.exercised.get(premise, {})
+        counts = {**wanted.get(premise, {}), **rehearsal.exercised.get(premise, {})}
         drawn = premise is Premise.NOISE
         least = ENOUGH_DRAWS if drawn else 1
         idle = [repr(label) for label, number in counts.items() if number < least]
@@ -227,6 +250,15 @@ def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:
         "fields, or define neighbours."
     )
     return dict.fromkeys((Premise.UNITS, Premise.TOUCHES), (Standing.ASSUMED, why))
+
+
+def _moved(wrong: Mapping[Premise, str]) -> Known:
+    """Where one unit moved more than declared, that may be what others' data were made into."""
+    seen = [each for each in (Premise.SENSITIVITY, Premise.TOUCHES) if each in wrong]
+    if not seen:
+        return {}
+    why = f"One unit moved more than declared, perhaps by what is made of others. {wrong[seen[0]]}"
+    return {Premise.OWN_VALUES: (Standing.ASSUMED, why)}
 
 
 def _refused(findings: Iterable[Finding]) -> Known:

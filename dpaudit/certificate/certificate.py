@@ -130,10 +130,15 @@ class Certificate:
         return replace(self, audits=every, findings=findings, verdict=verdict).restated()
 
     def with_rehearsal(self, rehearsal: Rehearsal, findings: Sequence[Finding] = ()) -> Certificate:
-        """The certificate after a rehearsal of the code: its errors leave nothing proved."""
+        """The certificate after a rehearsal of the code: its errors leave nothing proved.
+
+        One that could not be done, or that ended in an error, certifies nothing either.
+        """
         refuse_reserved(findings)
-        every = (*self.findings, *findings)
-        return replace(self, rehearsal=rehearsal, findings=every).with_audits(())
+        undone = self.verdict is Verdict.CERTIFIED and not rehearsal.done
+        verdict = Verdict.UNPROVEN if undone else self.verdict
+        made = replace(self, rehearsal=rehearsal, verdict=verdict)
+        return replace(made, findings=(*self.findings, *findings)).with_audits(())
 
     def with_run(self, run: Mapping[str, Any], seed: int | None) -> Certificate:
         """The certificate with the published results of a run."""
@@ -141,7 +146,8 @@ class Certificate:
 
     def restated(self) -> Certificate:
         """As the newest schema tells it."""
-        return replace(self, assumptions=self.known_assumptions(), schema=SCHEMA_VERSION)
+        newest = replace(self, schema=SCHEMA_VERSION)
+        return replace(newest, assumptions=newest.known_assumptions())
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
         """What the proof rests on, from plan, rehearsal, findings and run."""
@@ -152,6 +158,7 @@ class Certificate:
             findings=self.findings,
             run=self.run,
             proved=self.guarantee,
+            counted=self.schema == SCHEMA_VERSION,
         )
 
     def to_dict(self) -> dict[str, Any]:

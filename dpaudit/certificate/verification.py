@@ -73,7 +73,7 @@ def recomputed(certificate: Certificate) -> Certificate:
     """What this version makes of the plan, the claim, the audits and the author's findings."""
     proved = certificate.guarantee
     named = [] if proved is None else [each for each in proved.compared if each != FILTER]
-    return certify(
+    again = certify(
         certificate.plan,
         subject=certificate.subject,
         claim=certificate.claim,
@@ -82,6 +82,10 @@ def recomputed(certificate: Certificate) -> Certificate:
         findings=[each for each in certificate.findings if each.rule not in RESERVED],
         filtered=certificate.filtered,
     ).with_audits(certificate.audits)
+    rehearsal = certificate.rehearsal
+    if certificate.schema == SCHEMA_VERSION and rehearsal is not None:
+        again = again.with_rehearsal(rehearsal)
+    return again
 
 
 def _delta(certificate: Certificate) -> float | None:
@@ -93,18 +97,19 @@ def _delta(certificate: Certificate) -> float | None:
 
 def _check_findings(certificate: Certificate, again: Certificate) -> None:
     """What follows is there, and what only a proof or an audit says is not there without one."""
-    kept = {_told(each) for each in certificate.findings}
+    same = certificate.versions == again.versions
+    kept = {_told(each, same) for each in certificate.findings}
     for finding in again.findings:
         if finding.rule == FLOAT_NOISE and is_drawn_exactly(certificate.run):
             continue  # nothing else removes a finding
-        if _told(finding) not in kept:
+        if _told(finding, same) not in kept:
             what = "audits" if finding.rule in (NOT_DECLARED, OF_EQUALS) else "plan and claim"
             raise TamperedError(
                 f"findings lack {shown(finding.rule)}, which follows from the {what}."
             )
-    follows = {_told(each) for each in again.findings}
+    follows = {_told(each, same) for each in again.findings}
     for finding in certificate.findings:
-        if finding.rule in RESERVED and _told(finding) not in follows:
+        if finding.rule in RESERVED and _told(finding, same) not in follows:
             raise TamperedError(f"findings hold {shown(finding.rule)}, which does not follow.")
 
 
@@ -135,9 +140,10 @@ def _check_assumptions(certificate: Certificate) -> None:
                 )
 
 
-def _told(finding: Finding) -> tuple[str, str, Severity]:
-    """What must not change of a finding that follows."""
-    return finding.rule, finding.message, finding.severity
+def _told(finding: Finding, same: bool) -> tuple[str, str, Severity, str]:
+    """What must not change of a finding that follows; its remedy, if the same versions made it."""
+    remedy = finding.remedy if same else ""
+    return finding.rule, finding.message, finding.severity, remedy
 
 
 def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: bool) -> None:

@@ -26,6 +26,8 @@ from dpaudit.plan import AddRemove, Contribution, Invocation
 
 _GRID_BITS = 26
 _MOST_STEPS = 2**_GRID_BITS
+_EXACT = 2**53
+"""Up to here floats hold every whole number."""
 _HUGE = 1e100
 """Times the bound: of larger parts only the direction would matter, which floats cannot keep."""
 
@@ -50,8 +52,10 @@ def first_rows(units: Units, most: int) -> NDArray[np.bool_]:
     return kept
 
 
-def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm) -> Floats:
-    """The sum of every unit's bounded part.
+def bounded_total(
+    rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm
+) -> tuple[Floats, Floats]:
+    """The sum of every unit's bounded part, and these parts.
 
     Args:
         rows: private values, shape (n,) or (n, …).
@@ -60,7 +64,7 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
         norm: L1 or L2.
 
     Returns:
-        Shape of one row.
+        Shape of one row, and shape (units, d).
 
     Raises:
         InputError: if the rows are no numbers.
@@ -77,8 +81,20 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
     parts = bounded_parts(
         values, units, contribution, norm, step, np.float64(contribution.bound), largest
     )
-    total = parts.sum(axis=0) * step
-    return np.asarray(total, dtype=np.float64).reshape(values.shape[1:])
+    parts *= step  # a power of two
+    total = parts.sum(axis=0)
+    return np.asarray(total, dtype=np.float64).reshape(values.shape[1:]), parts
+
+
+def repeated(part: Floats, times: int) -> Floats:
+    """The sum of so many equal parts, each of them 1 or less.
+
+    Raises:
+        InputError: if it is too large to be exact.
+    """
+    if float(part).as_integer_ratio()[0] * times > _EXACT:
+        raise InputError("n is too large for an exact count; it must be a number of rows.")
+    return np.asarray(part * times)
 
 
 def numbers_of(rows: ArrayLike) -> NDArray[Any]:

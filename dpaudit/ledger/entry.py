@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.ledger.anchor import Anchor
@@ -100,6 +101,16 @@ class KeyedNoise(Protocol):
 
     def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
         """What is told of the counts, by key."""
+
+
+@runtime_checkable
+class SummingNoise(Protocol):
+    """A noise backend that looks at the bounded parts of a sum, which others need not know."""
+
+    def release_sum(
+        self, entry: Entry, value: NDArray[Any], parts: NDArray[np.float64]
+    ) -> Released:
+        """One release of the sum of all units' parts, shape (units, d)."""
 
 
 class ExternalDraw(Protocol):

@@ -50,6 +50,7 @@ from dpaudit.ledger.entry import (
     Key,
     NoiseBackend,
     SizedNoise,
+    SummingNoise,
     begin,
 )
 from dpaudit.ledger.float_noise import FloatNoise
@@ -308,10 +309,13 @@ class Ledger(Uncopied, BoundedQueries):
         own, at = invocation.mechanism, invocation.at
         return self._pass(own, None, at, partial(drawn, counts), check=lambda found: None)
 
-    def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
+    def _release_bounded(
+        self, invocation: Invocation, total: NDArray[Any], parts: NDArray[Any] | None = None
+    ) -> Released:
         if isinstance(invocation.mechanism, Stepwise):
             raise PlanMismatchError(f"{invocation.describe()} has steps; open it by individual.")
-        return self._pass_value(invocation.mechanism, None, invocation.at, total, require_sound)
+        own, at = invocation.mechanism, invocation.at
+        return self._pass_value(own, None, at, total, require_sound, parts)
 
     def _pass_value(
         self,
@@ -320,8 +324,11 @@ class Ledger(Uncopied, BoundedQueries):
         at: str,
         value: NDArray[Any],
         check: Callable[[Invocation, NDArray[Any]], None],
+        parts: NDArray[Any] | None = None,
     ) -> Released:
         def draw(noise: NoiseBackend, entry: Entry) -> Released:
+            if parts is not None and isinstance(noise, SummingNoise):
+                return noise.release_sum(entry, value, parts)
             return noise.release(entry, value)
 
         def sound(invocation: Invocation) -> None:

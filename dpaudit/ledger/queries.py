@@ -18,6 +18,7 @@ from dpaudit.ledger.bounding import (
     key_counts,
     numbers_of,
     quantile_utilities,
+    repeated,
 )
 from dpaudit.ledger.checks import shape_of, unshown
 from dpaudit.ledger.entry import Key
@@ -55,7 +56,9 @@ class BoundedQueries(ABC):
         values = numbers_of(rows)
         return self._sum(values, Units.of(units, len(values)), at)
 
-    def _sum(self, rows: NDArray[Any], members: Units, at: str) -> Released:
+    def _sum(
+        self, rows: NDArray[Any], members: Units, at: str, times: int | None = None
+    ) -> Released:
         invocation = self._bounded(at)
         norm = invocation.mechanism.norm
         if norm is Norm.CHANGE:
@@ -64,9 +67,10 @@ class BoundedQueries(ABC):
                 "bounded sum keeps to; declare it without a contribution, and use release."
             )
         assert invocation.contribution is not None
-        return self._release_bounded(
-            invocation, bounded_total(rows, members, invocation.contribution, norm)
-        )
+        total, parts = bounded_total(rows, members, invocation.contribution, norm)
+        if times is not None:
+            return self._release_bounded(invocation, repeated(total, times))
+        return self._release_bounded(invocation, total, parts)
 
     def count(
         self, n: int | None = None, *, units: ArrayLike | None = None, at: str = ""
@@ -80,13 +84,13 @@ class BoundedQueries(ABC):
         """
         if n is None and units is None:
             raise InputError("n and units are missing; give the number of rows, or their units.")
-        if n is None:
-            assert units is not None
-            members = Units.alone(units)
-        else:
-            members = Units.of(units, unshown(partial(validate.integer_at_least, 0), n=n))
-        rows = members.count if members.codes is None else members.codes.size
-        return self._sum(np.ones(rows, dtype=np.int64), members, at)
+        if n is not None:
+            n = unshown(partial(validate.integer_at_least, 0), n=n)
+        if units is None:
+            return self._sum(np.ones(1, dtype=np.int64), Units(None, 1), at, times=n)
+        members = Units.alone(units) if n is None else Units.of(units, n)
+        assert members.codes is not None
+        return self._sum(np.ones(members.codes.size, dtype=np.int64), members, at)
 
     def mean(
         self,
@@ -219,5 +223,7 @@ class BoundedQueries(ABC):
         """Release counts of keys that are private."""
 
     @abstractmethod
-    def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
+    def _release_bounded(
+        self, invocation: Invocation, total: NDArray[Any], parts: NDArray[Any] | None = None
+    ) -> Released:
         """Release a sum of parts that were bounded."""

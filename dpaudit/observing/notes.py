@@ -110,7 +110,7 @@ class Notes:
                 unit,
                 relation,
                 TrustModel.CENTRAL,
-                count=self._touched(numbers, parts, relation),
+                count=self._touched(numbers, parts, relation, mechanism),
                 total=len(numbers),
                 at=at if turn == 1 else f"{at} ({turn})",
             )
@@ -118,12 +118,15 @@ class Notes:
             found.append(Noted(invocation, calls, sensitivity is not None))
         return tuple(found)
 
-    def _touched(self, numbers: list[int], parts: list[int], relation: Relation) -> int:
+    def _touched(
+        self, numbers: list[int], parts: list[int], relation: Relation, mechanism: Mechanism
+    ) -> int:
         """How many of some calls one unit moves.
 
         Whoever is replaced may leave one part and enter another.
         """
-        twice = 2 if relation.moves_between(Membership.VALUE) else 1
+        summed = mechanism.zeroed_is_absent
+        twice = 2 if relation.moves_between(Membership.VALUE, summed=summed) else 1
         among = Counter(self.calls[number].reading.among for number in numbers)
         disjoint = [parts[n] for n in numbers if self.calls[n].reading.among is None]
         own = sum(Fraction(min(twice, each), each) for each in disjoint)

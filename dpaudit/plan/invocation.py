@@ -127,6 +127,13 @@ class Invocation(Record):
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "
                 f"{self.unit} out, and declare the sensitivity of one row."
             )
+        drawn = getattr(self.sampling, "contribution", None)
+        if drawn is not None and self.relation.replaces and self.sensitivity > 2 * drawn:
+            raise InputError(
+                f"sensitivity is {self.sensitivity:g}; a contribution of {drawn:g} in the sampling "
+                f"makes it at most {2 * drawn:g} under {self.relation}, so declare the larger "
+                "contribution."
+            )
         if self.contribution is None or self.mechanism.norm is Norm.CHANGE:
             return
         factor = self.relation.contribution_factor
@@ -193,6 +200,12 @@ class Invocation(Record):
                 f"entries moves by up to {moved:g} in {self.mechanism.norm} within the clip of "
                 f"{self.describe()}, so declare that."
             )
+
+    @property
+    def moves_unit(self) -> bool:
+        """Whether a unit can leave its group, as seen here, and be in another in a neighbour."""
+        group, summed = self.group, self.mechanism.zeroed_is_absent
+        return group is not None and self.relation.moves_between(group.membership, summed=summed)
 
     @property
     def inclusion(self) -> float:

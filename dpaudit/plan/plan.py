@@ -124,7 +124,11 @@ class Plan(Record):
         for place, invocation in enumerate(self.invocations):
             if invocation.group is not None:
                 groups.setdefault(invocation.group, []).append(place)
-        by_value = {group for group in groups if self.relation.moves_between(group.membership)}
+        by_value = {
+            group
+            for group, own in groups.items()
+            if any(self.invocations[place].moves_unit for place in own)
+        }
         touched = [own for group, own in groups.items() if group not in by_value]
         moved = [own for group, own in groups.items() if group in by_value]
         return touched, list(self._two_of_each(moved))

@@ -104,8 +104,13 @@ class Relation(Kinded):
     def __str__(self) -> str:
         return self.kind
 
-    def moves_between(self, membership: Membership) -> bool:
-        """Whether a unit can be in one group in one data set and in another in its neighbour."""
+    def moves_between(self, membership: Membership, *, summed: bool) -> bool:
+        """Whether a unit can be seen in one group in one data set, and in another in its neighbour.
+
+        Args:
+            membership: what decides who is in a group.
+            summed: whether who adds zero is as good as absent there, as in a sum.
+        """
         return membership is Membership.VALUE and self.replaces
 
     def to_dict(self) -> Any:
@@ -137,6 +142,10 @@ class ZeroOut(Relation):
     """
 
     kind: ClassVar[str] = "zero-out"
+
+    def moves_between(self, membership: Membership, *, summed: bool) -> bool:
+        """Zero is a value too, which decides on a group; in a sum it adds nothing there."""
+        return membership is Membership.VALUE and not summed
 
 
 @dataclass(frozen=True)

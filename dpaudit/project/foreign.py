@@ -105,7 +105,7 @@ def _kind(error: BaseException) -> type[DpAuditError]:
     """The kind of error of this package that it is, which decides what a command ends with."""
     public = (each for each in type(error).__mro__ if each.__module__ == errors.__name__)
     kind: type[DpAuditError] = next(public, InputError)
-    return kind
+    return InputError if kind is DpAuditError else kind  # which is raised by nobody but others
 
 
 def place_of(error: BaseException) -> str:

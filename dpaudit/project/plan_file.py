@@ -174,9 +174,9 @@ class _Reader:
             return sensitivity, found if doubtful else []
         factor = self.relation.contribution_factor
         if contribution is not None:
-            bound = validate.non_negative(contribution=contribution)
+            bound = validate.positive(contribution=contribution)
             drawn = own.get("sampling")
-            if isinstance(drawn, PoissonSampling) and self.relation.replaces and bound:
+            if isinstance(drawn, PoissonSampling) and self.relation.replaces:
                 own["sampling"] = replace(drawn, contribution=drawn.contribution or bound)
             return round_up(Fraction(factor) * Fraction(bound)), []
         if mechanism.norm is Norm.CHANGE:

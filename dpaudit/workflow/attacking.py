@@ -95,10 +95,13 @@ class AuditOutcome:
         return record | {"rehearsal": rehearsal, "findings": findings}
 
     def certificate(self) -> Certificate:
-        """That of the subject, of the plan file, or of an opaque claim, with this audit."""
+        """That of the subject, of the plan file, or of an opaque claim, with this audit.
+
+        A rehearsal that could not be made, and that nobody asked for, is not told of.
+        """
         delta = self.record.delta if self.target.claim is None else None
         made = certified(self.target, delta=delta).with_audits((self.record,))
-        if self.rehearsal is None:
+        if self.rehearsal is None or not (self.rehearsal.record.done or self.findings):
             return made
         return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
 

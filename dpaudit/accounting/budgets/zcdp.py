@@ -25,19 +25,23 @@ class ZcdpFilter(Filter):
         epsilon: ε of the whole.
         delta: δ of the whole, above 0.
         slack: the part of δ that pays for black boxes, below δ.
-        rho: the budget of ρ, rounded down.
     """
 
     delta: OpenProbability
     slack: NonNegative = field(default=0.0, kw_only=True)
-    rho: float = field(init=False)
+    _rho: float = field(init=False, repr=False)
     _spent: Fraction = field(default=Fraction(0), init=False, repr=False)
     _slack_spent: Fraction = field(default=Fraction(0), init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         left = self.delta - share_of(self.slack, self.delta)
-        self.rho = _largest_rho(self.epsilon, math.nextafter(left, 0.0))
+        self._rho = _largest_rho(self.epsilon, math.nextafter(left, 0.0))
+
+    @property
+    def rho(self) -> float:
+        """The budget of ρ, rounded down."""
+        return self._rho
 
     @property
     def spent(self) -> float:
@@ -50,7 +54,7 @@ class ZcdpFilter(Filter):
             return False
         spent = self._spent + part.count * Fraction(rho)
         slack = self._slack_spent + part.slack
-        if spent > Fraction(self.rho) or slack > Fraction(self.slack):
+        if spent > Fraction(self._rho) or slack > Fraction(self.slack):
             return False
         self._spent, self._slack_spent = spent, slack
         return True

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.plan import AddRemove
 
 _found = FindingTable(__name__)
 
@@ -22,6 +25,10 @@ OF_VALUES = 2.0**-40
 small, as a large public constant in a value must not hide a large distance."""
 OF_SINGLE = 2.0**-20
 """Slack for the rounding of other libraries, which compute in 32-bit floats, relative to both."""
+
+OF_PARTS = 1e-3
+"""Slack of a unit's part, relative to its bound: who computes for all rows at once may round one of
+them in another way where there are more rows."""
 
 
 def _slack(one: Step, two: Step) -> float:
@@ -123,13 +130,55 @@ def groups_overlap(
         if group is None or group.name in groups:
             continue
         groups[group.name] = one
-        allowed = 2 if one.invocation.relation.moves_between(group.membership) else 1
+        allowed = 2 if all(each.invocation.moves_unit for each in groups.values()) else 1
         if len(groups) > hops * allowed:
             name, earlier = next(iter(groups.items()))
             facts = {"unit": one.invocation.unit, "one": name, "two": group.name}
             places = {"earlier": telling.place(earlier), "place": telling.place(one)}
             return [_found("groups-overlap", one.invocation.at, **facts, **places)]
     return []
+
+
+def parts_of_others(
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
+) -> list[Finding]:
+    """Bounded sums in which more parts differ than one unit's, however little the sum moves.
+
+    Parts are compared whoever they are of, as names may be numbers of places.
+    """
+    found: dict[str, Finding] = {}
+    for one, two in compared:
+        call = one.invocation
+        if one.parts is None or two.parts is None or np.array_equal(one.parts, two.parts):
+            continue
+        assert call.contribution is not None
+        relation, bound = call.relation, call.contribution.bound
+        gone, come = (_without(*each, OF_PARTS * bound) for each in _both(one.parts, two.parts))
+        moved = gone + come if isinstance(relation, AddRemove) else max(gone, come)
+        units = math.floor(call.sensitivity / (relation.contribution_factor * bound))
+        if moved > hops * units and call.at not in found:
+            facts = {"unit": call.unit, "place": telling.place(one), "steps": _steps(hops)}
+            found[call.at] = _found("parts-of-others", call.at, **facts)
+    return list(found.values())
+
+
+def _both(one: Floats, two: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """What parts the first has more often, and those of the second; and the other way round."""
+    kinds = Counter(map(bytes, one)), Counter(map(bytes, two))
+    gone, come = (
+        np.frombuffer(b"".join(more.elements())).reshape(-1, one.shape[1])
+        for more in (kinds[0] - kinds[1], kinds[1] - kinds[0])
+    )
+    yield gone, come
+    yield come, gone
+
+
+def _without(parts: Floats, others: Floats, near: float) -> int:
+    """How many parts have none of the others near."""
+    if not len(others):
+        return len(parts)
+    distances, _ = KDTree(others).query(parts, distance_upper_bound=near)
+    return int(np.isinf(distances).sum())
 
 
 def facts_differ(

@@ -27,6 +27,7 @@ Choose = Callable[[Invocation, Sequence[str]], list[int]]
 
 
 _DOUBLE = "float64"
+_FEW = 3
 
 
 class Runnable(Protocol):
@@ -93,6 +94,7 @@ class Step:
         sample: of every unit, whether it takes part; None where the ledger drew no sample.
         keys: of counts of private keys, those of ``value``; None of all else.
         facts: by which numbers the library drew, that must be public, by name.
+        parts: of a bounded sum, each unit's part, or what tells it from others, shape (units, k).
     """
 
     invocation: Invocation
@@ -105,6 +107,7 @@ class Step:
     sample: Mapping[str, bool] | None = None
     keys: tuple[Key, ...] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    parts: Floats | None = None
 
     @property
     def handed(self) -> Released | dict[Key, int]:
@@ -212,11 +215,15 @@ class RecordingNoise(OwnProcess):
     def require(self, plan: Plan) -> None:
         """Every mechanism can be drawn."""
 
-    def release(self, entry: Entry, value: NDArray[Any]) -> Released:
+    def release(self, entry: Entry, value: NDArray[Any], **seen: Any) -> Released:
         """One release, kept."""
         released = self._drawn(entry, value)
-        self._keep(entry, prepared(entry.invocation.mechanism, value), released)
+        self._keep(entry, prepared(entry.invocation.mechanism, value), released, **seen)
         return released
+
+    def release_sum(self, entry: Entry, value: NDArray[Any], parts: Floats) -> Released:
+        """One release, kept with what each unit adds to it."""
+        return self.release(entry, value, parts=told_apart(parts))
 
     def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
         """Counts of private keys, kept with these; told is what the first run told."""
@@ -357,6 +364,15 @@ class ReplayingNoise(RecordingNoise):
 def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:
     """The private value as noise is added to it: after validation and clipping."""
     return np.array(mechanism.prepare(value))
+
+
+def told_apart(parts: Floats) -> Floats:
+    """A few numbers of every part that is not zero, which differ where parts do."""
+    own: Floats = parts[parts.any(axis=1)] + 0.0  # no negative zeros
+    if own.shape[1] <= _FEW:
+        return own
+    directions = np.random.default_rng(0).standard_normal((own.shape[1], _FEW))
+    return np.asarray(own @ directions)
 
 
 def whole_streams(steps: Sequence[Step]) -> Iterator[Step]:

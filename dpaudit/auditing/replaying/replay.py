@@ -24,6 +24,7 @@ from dpaudit.auditing.replaying.checks import (
     differ,
     facts_differ,
     groups_overlap,
+    parts_of_others,
     too_far,
     too_often,
 )
@@ -232,7 +233,7 @@ class Recorded:
         first, second = self.run, self.again(x_prime)
         compared = list(zip(first.steps, second.common(first), strict=False))
         found: list[Finding] = []
-        for check in (too_far, too_often, groups_overlap, facts_differ):
+        for check in (too_far, too_often, groups_overlap, parts_of_others, facts_differ):
             found += check(compared, self.telling, hops)
         comparisons = tuple(
             Comparison(

@@ -173,3 +173,9 @@ def test_the_share_must_leave_something_adaptive(delta: float, slack: float) -> 
 def test_unbounded_losses_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="gaussian at 'g' has no pure ε"):
         AdaptiveFilter(1.0, 1e-6).admit(use(Gaussian(1.0), at="g"))
+
+
+def test_the_budget_cannot_be_raised_later() -> None:
+    budget = ZcdpFilter(1.0, 1e-6)
+    with pytest.raises(AttributeError):
+        budget.rho = 100.0  # type: ignore[misc]

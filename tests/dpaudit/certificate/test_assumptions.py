@@ -33,7 +33,7 @@ from dpaudit.certificate import (
     SubjectRecord,
     verify,
 )
-from dpaudit.certificate.assumptions import assumptions_of
+from dpaudit.certificate.assumptions import BY_LABEL, assumptions_of
 from dpaudit.certificate.laws import is_defined_here
 from dpaudit.certificate.premises import THIRD, limited
 from dpaudit.mechanisms import ContinualGaussian, Mechanism, PureBlackBox, SquareRootToeplitz
@@ -41,7 +41,8 @@ from dpaudit.plan import PoissonSampling
 
 # What a proof rests on, and how that is known
 
-DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700)
+COUNTS = {str(each): {"mean": 700, "sum": 700} for each in Premise}
+DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700, exercised=COUNTS)
 PLAN = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), at="mean"))
 CODE = SubjectRecord("survey:Survey", {}, "0" * 64, "survey.py:3")
 
@@ -108,6 +109,7 @@ def test_a_finding_says_what_does_not_hold():
     for rule, premise in (
         ("sensitivity-understated", Premise.SENSITIVITY),
         ("groups-overlap", Premise.UNITS),
+        ("parts-of-others", Premise.OWN_VALUES),
         ("private-control-flow", Premise.CONTROL_FLOW),
         ("result-not-from-releases", Premise.RESULTS),
         ("not-the-declared-noise", Premise.NOISE),
@@ -117,6 +119,16 @@ def test_a_finding_says_what_does_not_hold():
         assumed = assumptions_of(PLAN, code=True, rehearsal=DONE, findings=found)
         known = {each.premise: each.alone for each in assumed}
         assert [each for each in Premise if known[each] is Standing.VIOLATED] == [premise]
+
+
+@pytest.mark.parametrize("rule", ["sensitivity-understated", "touched-too-often"])
+def test_own_values_are_not_tested_where_one_unit_moved_too_much(rule):
+    tested = replace(DONE, loads=5)
+    assert standings(rehearsal=tested)[Premise.OWN_VALUES] is Standing.TESTED
+    found = (Finding(rule, Severity.ERROR, "It moves."),)
+    assert standings(rehearsal=tested, findings=found)[Premise.OWN_VALUES] is Standing.ASSUMED
+    found = (*found, Finding("parts-of-others", Severity.ERROR, "It is others'."))
+    assert standings(rehearsal=tested, findings=found)[Premise.OWN_VALUES] is Standing.VIOLATED
 
 
 def test_bounded_queries_and_local_clips_are_enforced():
@@ -145,7 +157,7 @@ def test_no_premise_stands_better_than_what_it_rests_on():
 
 
 def test_what_no_neighbour_exercised_is_not_tested():
-    counts = {Premise.SENSITIVITY: {"mean": 0}, Premise.RESULTS: {"mean": 3}}
+    counts = COUNTS | {Premise.SENSITIVITY: {"mean": 0}}
     counted = replace(DONE, exercised=counts)
     known = assumptions_of(PLAN, code=True, rehearsal=counted, findings=())
     found = {each.premise: each for each in known}
@@ -157,6 +169,31 @@ def test_what_no_neighbour_exercised_is_not_tested():
     again = Certificate.from_dict(made.to_dict())
     assert again == made
     verify(again)
+    for lacking in ({}, {**counts, Premise.SENSITIVITY: {}}, without(counts, Premise.SENSITIVITY)):
+        made = replace(made, rehearsal=replace(counted, exercised=lacking))
+        verify(made.restated())
+        told = (
+            replace(each, standing=Standing.TESTED, alone=Standing.TESTED)
+            if each.premise is Premise.SENSITIVITY
+            else each
+            for each in made.restated().assumptions
+        )
+        with pytest.raises(TamperedError, match="is said to be tested; it is not exercised"):
+            verify(replace(made, assumptions=tuple(told)))
+
+
+@pytest.mark.parametrize("premise", BY_LABEL)
+def test_what_is_not_recorded_was_not_exercised(premise):
+    for lacking in ({}, without(COUNTS, premise), {**COUNTS, premise: {"sum": 3}}):
+        made = replace(DONE, loads=5, exercised=lacking)
+        assert alone(rehearsal=made)[premise] is not Standing.TESTED
+        seen = replace(made, external=("opacus 1.5",))
+        drawn = Standing.TESTED if lacking else Standing.NOT_EXERCISED
+        assert alone(rehearsal=seen)[Premise.NOISE] is drawn
+
+
+def without(counts, premise):
+    return {name: each for name, each in counts.items() if name != premise}
 
 
 def test_public_facts_are_tested_where_the_file_was_out_of_reach():

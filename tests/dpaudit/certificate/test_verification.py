@@ -1,6 +1,7 @@
 """Forged certificates whose hashes fit, of these versions and of others."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from examples import gaussian_invocation, response_plan
@@ -17,9 +18,18 @@ from dpaudit import (
 )
 from dpaudit.base.errors import TamperedError
 from dpaudit.base.files import digest
-from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord, certify, verify
+from dpaudit.certificate import (
+    AuditRecord,
+    Certificate,
+    Rehearsal,
+    SubjectRecord,
+    Verdict,
+    certify,
+    verify,
+)
 
 SUBJECT = SubjectRecord("tests:Answers")
+CODE = SubjectRecord("survey:Survey", {}, "0" * 64, "survey.py:3")
 SAMPLED = gaussian_invocation(
     mechanism=Gaussian(1.0), relation=AddRemove(), sampling=PoissonSampling(0.1), count=20
 )
@@ -177,3 +187,23 @@ def test_findings_bind_the_verdict(versions):
 
     with pytest.raises(TamperedError, match=r"findings lack|does not follow"):
         verify(forged("pure", lambda r: (r["claim"].update(epsilon=0.5), milder(r)), versions))
+
+
+def test_a_remedy_is_that_of_these_versions():
+    def change(record):
+        record["findings"][0]["remedy"] = "Nothing is to be done."
+
+    assert MADE["gaussian"]["findings"][0]["rule"] == "float-noise"
+    with pytest.raises(TamperedError, match="findings lack 'float-noise'"):
+        verify(forged("gaussian", change, None))
+    verify(forged("gaussian", change, OTHER))
+
+
+def test_what_was_not_rehearsed_though_it_should_be_is_not_certified():
+    made = certify(Plan.of(SAMPLED), subject=CODE, delta=1e-5)
+    undone = made.with_rehearsal(Rehearsal(reason="It ended in an error (ValueError)."))
+    assert (made.verdict, undone.verdict) == (Verdict.CERTIFIED, Verdict.UNPROVEN)
+    assert undone.with_audits(()).verdict is Verdict.UNPROVEN
+    verify(undone)
+    with pytest.raises(TamperedError, match="verdict is certified"):
+        verify(replace(undone, verdict=Verdict.CERTIFIED))

@@ -1,5 +1,7 @@
 """Groups are disjoint, whatever a program says of them; and one sample serves one release."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from examples import LAPLACE, RESPONSE, gaussian_invocation
@@ -23,6 +25,9 @@ from dpaudit import (
     guarantee,
 )
 from dpaudit.base.errors import ClosedLedgerError
+from dpaudit.certificate import SubjectRecord, certify
+from dpaudit.checker import prove
+from dpaudit.mechanisms import ExponentialMechanism
 from dpaudit.plan import TruncatedPoissonSampling, WithReplacementSampling
 
 NOISE = Laplace(1.0)
@@ -100,6 +105,15 @@ def test_a_unit_that_moves_between_groups_costs_two(relation):
     moved = 2.0 if isinstance(relation, ReplaceOne) else 1.0
     assert guarantee(by_value).epsilon == moved
     assert guarantee(grouped(1, relation, Membership.VALUE)).epsilon == 1.0
+
+
+@pytest.mark.parametrize(("mechanism", "cost"), [(NOISE, 1.0), (ExponentialMechanism(1.0), 2.0)])
+def test_a_zeroed_unit_is_seen_in_two_groups_where_it_is_no_absent_one(mechanism, cost):
+    declared = grouped(3, ZeroOut(), Membership.VALUE).invocations
+    plan = Plan.of(*(replace(each, mechanism=mechanism) for each in declared))
+    assert guarantee(plan).epsilon == cost
+    made = certify(plan, subject=SubjectRecord("tests:Groups"), delta=0.0)
+    assert float(prove(made.to_dict()).epsilon) == pytest.approx(cost)
 
 
 def test_many_groups_that_are_alike_are_two():

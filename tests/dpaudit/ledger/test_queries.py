@@ -25,8 +25,10 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.ledger.bounding import quantile_utilities
-from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector
+from dpaudit.auditing.replaying.recording import RecordingNoise
+from dpaudit.ledger.bounding import bounded_total, quantile_utilities
+from dpaudit.ledger.units import Units
+from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector, Norm
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 from dpaudit.project.plan_file import read_plan_file
 
@@ -98,6 +100,19 @@ def test_counts_are_of_people_or_of_rows():
     assert ledger.count(7, at="all") == 7
     with pytest.raises(InputError, match="n and units are missing"):
         ledger.count(at="all")
+
+
+def test_a_count_of_any_size_is_exact_or_refused():
+    declared = bounded(QUIET, at="all"), bounded(QUIET, 0.3, at="parts")
+    ledger = Ledger(Plan.of(*declared), noise=RecordingNoise(np.random.default_rng(0)))
+    ledger.count(10**15, at="all")
+    ledger.count(1000, at="parts")
+    whole, parts = (step.value for step in ledger.noise.steps)
+    assert whole == 10**15
+    assert parts == 1000 * bounded_total([1], Units(None, 1), Contribution(0.3), Norm.L2)[0]
+    for n, at in ((2**53 + 1, "all"), (10**400, "all"), (2**50, "parts")):
+        with pytest.raises(InputError, match="n is too large for an exact count"):
+            opened(*declared).count(n, at=at)
 
 
 def test_a_mean_is_a_sum_over_a_number():

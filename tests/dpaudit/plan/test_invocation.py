@@ -7,15 +7,37 @@ from examples import RESPONSE, gaussian_invocation, response_plan
 
 from dpaudit import (
     AddRemove,
+    Contribution,
     InputError,
     Invocation,
     Laplace,
     MetricBall,
+    PoissonSampling,
     RandomizedResponse,
     ReplaceOne,
     TrustModel,
     ZeroOut,
 )
+from dpaudit.plan import Group, TruncatedPoissonSampling
+
+
+class Told(Contribution):
+    """Written as another bound than that which it is."""
+
+    def to_dict(self):
+        return {"bound": 1.0}
+
+
+class Named(Group):
+    """A group of another class."""
+
+
+class Drawn(PoissonSampling):
+    """A sampling of another class, of a known kind."""
+
+
+class Near(ReplaceOne):
+    """A relation of another class, of a known kind."""
 
 
 @pytest.mark.parametrize(
@@ -33,11 +55,29 @@ from dpaudit import (
         ({"relation": "add-remove"}, "it must be a Relation"),
         ({"trust": "nobody"}, "trust is 'nobody'"),
         ({"sampling": "poisson"}, "it must be a Sampling"),
+        ({"contribution": Told(5.0)}, "contribution is a Told; it must be a Contribution"),
+        ({"group": Named("a")}, "group is a Named; it must be a Group"),
+        ({"sampling": Drawn(0.5)}, "sampling is a Drawn, which is no registered sampling"),
+        ({"relation": Near()}, "relation is a Near, which is no registered relation"),
     ],
 )
 def test_bad_invocations(change, message):
     with pytest.raises(InputError, match=message):
         gaussian_invocation(**change)
+
+
+@pytest.mark.parametrize("relation", [ReplaceOne(), MetricBall(1.0), AddRemove()])
+@pytest.mark.parametrize(
+    "sampling",
+    [PoissonSampling(0.5, contribution=3.0), TruncatedPoissonSampling(0.5, 10, 100, 3.0)],
+)
+def test_a_sensitivity_is_at_most_twice_the_contribution_of_a_sample(relation, sampling):
+    facts = {"relation": relation, "sampling": sampling}
+    assert gaussian_invocation(sensitivity=6.0, **facts).sensitivity == 6.0
+    if isinstance(relation, AddRemove):  # where it is not used
+        return
+    with pytest.raises(InputError, match=r"is 6\.1; a contribution of 3 in the sampling"):
+        gaussian_invocation(sensitivity=6.1, **facts)
 
 
 def test_bad_records():

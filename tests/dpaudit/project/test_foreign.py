@@ -7,6 +7,7 @@ from examples import gaussian_invocation
 from dpaudit import Laplace, Ledger, Plan
 from dpaudit.base.errors import (
     BudgetExceededError,
+    DpAuditError,
     InconclusiveError,
     InputError,
     PlanMismatchError,
@@ -31,6 +32,7 @@ class OwnError(InputError):
         MemoryError("4711"),
         InputError("4711"),
         OwnError("4711"),
+        DpAuditError("4711"),
     ],
 )
 def test_only_type_and_place_are_told(error):

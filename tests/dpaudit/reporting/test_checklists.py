@@ -450,8 +450,9 @@ class TestAlgorithms:
         run = replace(plain, run={"summary": {}, "series": {}})
         assert status(run, "nist-bounded-contribution") is Status.MET
         assert "3 releases" in answers(run)["nist-bounded-contribution"].reason
-        often = replace(run, findings=(finding("touched-too-often"),))
-        assert status(often, "nist-bounded-contribution") is Status.NOT_MET
+        for rule in ("touched-too-often", "parts-of-others"):
+            often = replace(run, findings=(finding(rule),))
+            assert status(often, "nist-bounded-contribution") is Status.NOT_MET
         event = made(Laplace(1.0), unit=PrivacyUnit("row"))
         assert status(event, "nist-bounded-contribution") is Status.NOT_APPLICABLE
 

@@ -101,8 +101,9 @@ class TestRehearsal:
         outcome = project(entry(name, code="rehearsed"))
         (row,) = outcome.subjects
         assert row.status is Status.UNPROVEN
-        assert row.certificate.verdict is Verdict.CERTIFIED
+        assert row.certificate.verdict is Verdict.UNPROVEN
         assert row.certificate.scope is Scope.PLAN
+        verify(load_certificate(project.root / "reports" / f"{name}.json"))
         assert reason in row.unrehearsed
         assert "secret" not in str(row.to_dict())
         assert 'code = "not rehearsed"' in row.unrehearsed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from examples import gaussian_invocation
 
-from dpaudit import Gaussian, Laplace, RandomizedResponse
+from dpaudit import Gaussian, Group, Laplace, Membership, RandomizedResponse, ZeroOut
 from dpaudit.auditing.replaying.checks import facts_differ, groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
@@ -81,6 +81,17 @@ def test_a_unit_that_moves_too_many_releases_is_counted():
     assert "moves release number 3 of 'sum'" in finding.message
     assert finding.message.endswith("In all it moves 3.")
     assert too_often(steps(1.0, 0.0, 1.0, count=2)) == []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "most"), [(Laplace(1.0), 1), (RandomizedResponse(0.5, 4), 2)]
+)
+def test_a_zeroed_unit_moves_two_groups_where_it_is_no_absent_one(mechanism, most):
+    facts = {"mechanism": mechanism, "relation": ZeroOut()}
+    groups = (Group(f"part {number}", Membership.VALUE) for number in range(3))
+    moved = [pair for each in groups for pair in steps(1.0, group=each, at=each.name, **facts)]
+    assert groups_overlap(moved[:most]) == []
+    assert len(groups_overlap(moved[: most + 1])) == 1
 
 
 def test_groups_that_share_a_unit_are_named():

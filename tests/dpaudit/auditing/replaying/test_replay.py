@@ -6,13 +6,16 @@ from examples import Answers, gaussian_invocation
 
 from dpaudit import (
     AddRemove,
+    Contribution,
     Gaussian,
     Invocation,
     Laplace,
     Plan,
     PrivacyUnit,
+    ReplaceOne,
     RunResult,
     TrustModel,
+    ZeroOut,
 )
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
@@ -193,3 +196,57 @@ def test_results_that_no_release_explains_and_hidden_randomness_are_found():
     (finding,) = replay(Routine(rounds(1), elsewhere), ROWS, OTHER).findings
     assert finding.rule == "hidden-randomness"
     assert "'round 1'" in finding.message
+
+
+def summed(rows, ledger, rng):
+    """Of rows (name, value) the sum over people."""
+    names, values = zip(*rows, strict=True)
+    return RunResult({"sum": ledger.sum(values, units=names)})
+
+
+def first_of_each_value(rows, ledger, rng):
+    return summed(
+        list({int(value): (name, value) for name, value in rows[::-1]}.values()), ledger, rng
+    )
+
+
+def less_the_largest(rows, ledger, rng):
+    top = max(value for _, value in rows)
+    return summed([(name, value / top) for name, value in rows], ledger, rng)
+
+
+def renumbered(rows, ledger, rng):
+    """Numbers of places for names, and values that are rounded by how many rows there are."""
+    values = np.array([value for _, value in rows]) * (1 + 1e-12 * len(rows))
+    return RunResult({"sum": ledger.sum(values, units=np.arange(len(rows)))})
+
+
+PEOPLE = [("ann", 1.25), ("bob", 1.75), ("cid", 2.5), ("dan", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("relation", "other"),
+    [
+        (AddRemove(), PEOPLE[1:]),
+        (ReplaceOne(), [("eve", 1.5), *PEOPLE[1:]]),
+        (ZeroOut(), [("ann", 0.0), *PEOPLE[1:]]),
+    ],
+)
+def test_a_part_of_another_unit_is_found_though_the_sum_hardly_moves(relation, other):
+    facts = (PrivacyUnit("person"), relation, TrustModel.CENTRAL)
+    plan = Plan.of(Invocation.bounded(Laplace(1.0), Contribution(10.0), *facts, at="sum"))
+
+    def found(function, rows=PEOPLE):
+        report = replay(Routine(plan, function), rows, other)
+        assert all(each.observed <= each.declared for each in report.comparisons)
+        return [each.rule for each in report.findings]
+
+    assert found(summed) == found(renumbered) == []
+    assert found(less_the_largest, [*PEOPLE[:2], ("cid", 5.0), *PEOPLE[3:]]) == ["parts-of-others"]
+    assert found(summed, [*PEOPLE[:2], ("cid", 2.6), ("dan", 0.4)]) == ["parts-of-others"]
+    if other == PEOPLE[1:]:  # bob comes for ann
+        assert found(first_of_each_value) == ["parts-of-others"]
+    wide = Plan.of(
+        Invocation(Laplace(1.0), 60.0, *facts, contribution=Contribution(10.0), at="sum")
+    )
+    assert replay(Routine(wide, less_the_largest), PEOPLE, other).clean
