@@ -727,7 +727,9 @@ SUMS: dict[str, tuple[str, Maker]] = {
     "continual-laplace": (STREAM + "scale>", lambda m, s: stream(m, s, "scale")),
 }
 """Noise that is added to a sum, by its fields and the distance of neighbours. Who contributes zero
-is as one who is absent."""
+is as one who is absent. *individual-gaussian*: a filter keeps what each unit's own parts move, added
+up over all steps in squares, within one release of the stated sensitivity (Koskela, Tobaben and
+Honkela 2023, *Individual privacy accounting with Gaussian differential privacy*)."""
 NUMBERS = {kind for kind in SUMS if not kind.endswith("-vector")}
 """Those whose sensitivity is a distance; of a box it is 0 or 1, as of whatever takes an input."""
 
@@ -772,11 +774,12 @@ INPUTS: dict[str, tuple[str, Maker]] = {
 
 *exponential*, and any choice with Gumbel noise: bounded range. Others choose by Laplace or
 exponential noise, or tell what is above a threshold: sε-private for utilities or queries that move
-by s times their sensitivity (Dwork and Roth 2014, Claim 3.9; McKenna and Sheldon 2020; Lyu, Su and
-Li 2017, Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left, each
-at the stated ε (Durfee and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an
-encoding are told apart by their own two bits alone. *stable-histogram*: the noise of several keys
-is independent.
+by s times their sensitivity (Dwork and Roth 2014, Claim 3.9, whose argument with noise of twice the
+scale serves utilities that may rise and fall; McKenna and Sheldon 2020; Lyu, Su and Li 2017,
+Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left, each at the
+stated ε (Durfee and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an encoding
+are told apart by their own two bits alone. *stable-histogram*: the noise of several keys is
+independent.
 """
 
 
