@@ -727,9 +727,9 @@ SUMS: dict[str, tuple[str, Maker]] = {
     "continual-laplace": (STREAM + "scale>", lambda m, s: stream(m, s, "scale")),
 }
 """Noise that is added to a sum, by its fields and the distance of neighbours. Who contributes zero
-is as one who is absent. *individual-gaussian*: a filter keeps what each unit's own parts move, added
-up over all steps in squares, within one release of the stated sensitivity (Koskela, Tobaben and
-Honkela 2023, *Individual privacy accounting with Gaussian differential privacy*)."""
+is as one who is absent. *individual-gaussian*: a filter keeps what each unit's own parts
+move, added up over all steps in squares, within one release of the stated sensitivity (Koskela,
+Tobaben and Honkela 2023, *Individual privacy accounting with Gaussian differential privacy*)."""
 NUMBERS = {kind for kind in SUMS if not kind.endswith("-vector")}
 """Those whose sensitivity is a distance; of a box it is 0 or 1, as of whatever takes an input."""
 
