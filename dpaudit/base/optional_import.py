@@ -24,6 +24,8 @@ LIBRARIES = {
     ),
     "pdf": (
         "typst",
+        "zhplot",
+        "koreanize_matplotlib",
         "fontpkg",
         "fontpkg_noto_sans_devanagari",
         "fontpkg_noto_sans_thai",

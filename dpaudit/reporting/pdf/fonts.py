@@ -1,8 +1,4 @@
-"""The fonts of a PDF, and text that they can show.
-
-They come from packages, so that a PDF is the same on each machine; East Asian ones, which no
-package carries, from the system. What none of them shows is written as its code point.
-"""
+"""The fonts of a PDF, all from installed packages, and text that they can show."""
 
 from __future__ import annotations
 
@@ -10,16 +6,17 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 MONO = "DejaVu Sans Mono"
 """Family of code; for letters that it lacks, those of :func:`fonts` follow."""
 
-_EAST_ASIAN = (
-    *("notosanscjk", "notosanssc", "notosansjp", "notosanskr", "sourcehansans", "wqy-microhei"),
-    *("msyh", "malgun", "yugoth", "pingfang", "hiragino", "applesdgothicneo", "nanumgothic"),
+_PACKAGES = (
+    ("zhplot", "Noto Sans SC", "NotoSansSC-Regular.ttf"),
+    ("koreanize_matplotlib", "NanumGothic", "NanumGothic.ttf"),
 )
-"""How files of system fonts for Han, Kana and Hangul are called; the preferred ones first."""
+"""East Asian fonts (SIL Open Font License) that packages for matplotlib carry: package, family."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Font:
 def _covered(file: Path) -> frozenset[int]:
     from fontTools.ttLib import TTFont
 
-    with TTFont(file, fontNumber=0, lazy=True) as font:  # the first of a collection
+    with TTFont(file, lazy=True) as font:
         return frozenset(font.getBestCmap())
 
 
@@ -56,9 +53,8 @@ def fonts() -> tuple[Font, ...]:
     """The families in the order in which a letter is looked for.
 
     DejaVu, which matplotlib ships, has Latin, Greek, Cyrillic, Hebrew, Arabic and signs. The extra
-    ``dpaudit[pdf]`` brings Devanagari and Thai fonts; any further font package of fontpkg.org, such
-    as ``fontpkg-noto-sans-tamil``, adds its script as soon as it is installed. Han, Kana and Hangul
-    need a font of the system, such as Debian's ``fonts-noto-cjk``.
+    ``dpaudit[pdf]`` brings East Asian, Devanagari and Thai fonts; any further font package of
+    fontpkg.org, such as ``fontpkg-noto-sans-tamil``, adds its script as soon as it is installed.
     """
     import fontpkg
     import matplotlib as mpl
@@ -66,26 +62,19 @@ def fonts() -> tuple[Font, ...]:
     own = Path(mpl.get_data_path(), "fonts", "ttf")
     return (
         Font("DejaVu Sans", (own / "DejaVuSans.ttf", own / "DejaVuSans-Bold.ttf")),
+        *(Font(family, (folder / file,)) for folder, family, file in _packaged_fonts()),
         *(
             Font(family.name, (fontpkg.path(family.name, nearest=True),))
             for _, family in sorted(fontpkg.families().items())
         ),
-        *_system_fonts(),
     )
 
 
-def _system_fonts() -> Iterator[Font]:
-    """East Asian fonts of the system: of each kind of file one."""
-    from fontTools.ttLib import TTFont
-    from matplotlib.font_manager import findSystemFonts
-
-    files = sorted(map(Path, findSystemFonts()))
-    for start in _EAST_ASIAN:
-        for file in files:
-            if file.name.lower().startswith(start) and "bold" not in file.name.lower():
-                with TTFont(file, fontNumber=0, lazy=True) as font:
-                    yield Font(str(font["name"].getBestFamilyName()), (file,))
-                break
+def _packaged_fonts() -> Iterator[tuple[Path, str, str]]:
+    for package, family, file in _PACKAGES:
+        found = find_spec(package)  # looks for the files, and imports nothing
+        if found is not None and found.origin is not None:
+            yield Path(found.origin).parent / "fonts", family, file
 
 
 @cache
@@ -103,8 +92,8 @@ def spelled_out(text: str) -> str:
     A mark of another font than its letter's would be lost or take the letter with it, so it is
     written out as well.
 
-    >>> spelled_out("ε, नि, ไทย, \U0001fae8")
-    'ε, नि, ไทย, ⟨U+1FAE8⟩'
+    >>> spelled_out("ε, 大安, नि, ไทย, \U0001fae8")
+    'ε, 大安, नि, ไทย, ⟨U+1FAE8⟩'
     """
     unusual = {
         character

@@ -19,8 +19,8 @@ class PdfRenderer(Renderer):
 
     The file is tagged for screen readers (PDF/UA-1), its text can be selected, and all fonts are
     embedded. What no installed font can show is written as its code point
-    (:func:`dpaudit.reporting.pdf.fonts.fonts` says which scripts that leaves). The same packages
-    give the same bytes on every machine, but for East Asian letters, whose fonts are the system's.
+    (:func:`dpaudit.reporting.pdf.fonts.fonts` says which scripts that leaves). Fonts of the system
+    are not used, so that the same packages give the same bytes on every machine.
     """
 
     name: ClassVar[str] = "pdf"

@@ -438,7 +438,7 @@ def test_what_fails_inside_says_nothing(server, people, monkeypatch, caplog):
     def broken(*_, **__):
         raise RuntimeError("the salary is 12345")
 
-    monkeypatch.setattr("dpaudit.book.server.api.room", broken)
+    monkeypatch.setattr("dpaudit.book.server.api.remaining_budgets", broken)
     answer = people["vic"].get("/api/status")
     assert answer.status == 500
     assert "12345" not in answer.text + caplog.text
