@@ -87,7 +87,7 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
         longer = round_up(Fraction(invocation.sensitivity) * size)
         with suppress(InputError):  # a mechanism may have no pair for so long a shift
             invocation.mechanism.pair(longer)
-            return replace(alone, sensitivity=longer)
+            return replace(alone, sensitivity=longer, sampling=None)  # which amplifies nothing
     count = part.invocation.count  # which may be more than are declared
     total = max(alone.releases, count)
     several = replace(alone, mechanism=_black_box(part, size), sensitivity=1.0, sampling=None)

@@ -127,13 +127,6 @@ class Invocation(Record):
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "
                 f"{self.unit} out, and declare the sensitivity of one row."
             )
-        drawn = getattr(self.sampling, "contribution", None)
-        if drawn is not None and self.relation.replaces and self.sensitivity > 2 * drawn:
-            raise InputError(
-                f"sensitivity is {self.sensitivity:g}; a contribution of {drawn:g} in the sampling "
-                f"makes it at most {2 * drawn:g} under {self.relation}, so declare the larger "
-                "contribution."
-            )
         if self.contribution is None or self.mechanism.norm is Norm.CHANGE:
             return
         factor = self.relation.contribution_factor
@@ -176,6 +169,23 @@ class Invocation(Record):
                 f"participations is {stream.participations} and min_separation "
                 f"{stream.min_separation}; {groups} groups that take turns in "
                 f"{stream.factorization.steps} steps make them {rounds} and {groups}."
+            )
+
+    def require_declared(self) -> None:
+        """Refuse a sensitivity that the contribution of its sample cannot have.
+
+        It is asked of what is declared, in a plan; what is counted in its place may state a longer
+        distance, as of a unit that is replaced by one with other steps.
+
+        Raises:
+            InputError: if the sensitivity is above twice the contribution of units replaced.
+        """
+        drawn = getattr(self.sampling, "contribution", None)
+        if drawn is not None and self.relation.replaces and self.sensitivity > 2 * drawn:
+            raise InputError(
+                f"sensitivity is {self.sensitivity:g}; a contribution of {drawn:g} in the sampling "
+                f"makes it at most {2 * drawn:g} under {self.relation}, so declare the larger "
+                "contribution."
             )
 
     def require_covered(self, entries: int) -> None:

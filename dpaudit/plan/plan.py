@@ -34,6 +34,8 @@ class Plan(Record):
         super().__post_init__()
         if not self.invocations:
             raise InputError("plan has no invocation; it must declare at least one.")
+        for invocation in self.invocations:
+            invocation.require_declared()
         relations = sorted({str(invocation.relation.to_dict()) for invocation in self.invocations})
         if len(relations) > 1:
             raise InputError(

@@ -12,6 +12,7 @@ from dpaudit import (
     Invocation,
     Laplace,
     MetricBall,
+    Plan,
     PoissonSampling,
     RandomizedResponse,
     ReplaceOne,
@@ -73,11 +74,13 @@ def test_bad_invocations(change, message):
 )
 def test_a_sensitivity_is_at_most_twice_the_contribution_of_a_sample(relation, sampling):
     facts = {"relation": relation, "sampling": sampling}
-    assert gaussian_invocation(sensitivity=6.0, **facts).sensitivity == 6.0
+    assert Plan.of(gaussian_invocation(sensitivity=6.0, **facts)).invocations[0].sensitivity == 6.0
+    longer = gaussian_invocation(sensitivity=6.1, **facts)
     if isinstance(relation, AddRemove):  # where it is not used
+        Plan.of(longer)
         return
     with pytest.raises(InputError, match=r"is 6\.1; a contribution of 3 in the sampling"):
-        gaussian_invocation(sensitivity=6.1, **facts)
+        Plan.of(longer)
 
 
 def test_bad_records():
