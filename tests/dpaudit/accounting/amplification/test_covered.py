@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from accounting_builders import plan, poisson, use
 
-from dpaudit.accounting import compose, for_group
+from dpaudit.accounting import compose, for_group, guarantee
 from dpaudit.accounting.amplification import covered, fallback
 from dpaudit.accounting.terms import directed
 from dpaudit.base.errors import InputError, UnsupportedError
@@ -37,10 +37,13 @@ from dpaudit.plan import (
     FixedSizeSampling,
     Invocation,
     MetricBall,
+    Plan,
     PoissonSampling,
+    PrivacyUnit,
     Relation,
     ReplaceOne,
     Sampling,
+    TrustModel,
     ZeroOut,
 )
 
@@ -343,3 +346,15 @@ def test_patterns_that_the_stream_cannot_have_are_refused():
         use(Gaussian(1.0), sampling=coins)
     with pytest.raises(InputError, match="make them 8 and 4"):
         use(stream(BandedToeplitz(32, 4), 7), sampling=coins)
+
+
+@pytest.mark.parametrize("relation", [ReplaceOne(), MetricBall(1.0)])
+def test_a_stream_of_replaced_units_in_samples_of_known_contribution_has_a_guarantee(
+    relation: Relation,
+) -> None:
+    """What is counted in its place has a longer distance than its sample's parts may have."""
+    stream = ContinualGaussian(SquareRootToeplitz(16), sigma=2.0, participations=3)
+    sampling = PoissonSampling(0.1, contribution=0.5)
+    facts = PrivacyUnit("row"), relation, TrustModel.CENTRAL
+    found = guarantee(Plan.of(Invocation(stream, 1.0, *facts, sampling=sampling)), 1e-5)
+    assert found.epsilon < math.inf
