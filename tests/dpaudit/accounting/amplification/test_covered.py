@@ -353,7 +353,7 @@ def test_a_stream_of_replaced_units_in_samples_of_known_contribution_has_a_guara
     relation: Relation,
 ) -> None:
     """What is counted in its place has a longer distance than its sample's parts may have."""
-    stream = ContinualGaussian(SquareRootToeplitz(16), sigma=2.0, participations=3)
+    stream = ContinualGaussian(factorization=SquareRootToeplitz(16), sigma=2.0, participations=3)
     sampling = PoissonSampling(0.1, contribution=0.5)
     facts = PrivacyUnit("row"), relation, TrustModel.CENTRAL
     found = guarantee(Plan.of(Invocation(stream, 1.0, *facts, sampling=sampling)), 1e-5)
