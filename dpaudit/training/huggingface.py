@@ -160,6 +160,8 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         labels = held.pop("labels", held.pop("label", None))
         if labels is None:
             raise InputError("a batch lacks 'labels'; the loss of a row is that of its labels.")
+        if not len(labels) and not return_outputs:
+            return self._loss_of_nobody(model)
         outputs = model(**held)
         if not (isinstance(outputs, dict) and "logits" in outputs):
             raise InputError("model gives no logits; take one that does, for its task.")
@@ -171,6 +173,14 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
             )
         loss = each.sum() / max(1, len(each))
         return (loss, outputs) if return_outputs else loss
+
+    @staticmethod
+    def _loss_of_nobody(model: Any) -> Any:
+        """The loss of an empty batch, which many models cannot reshape: no row has a gradient."""
+        for each in model.parameters():
+            if each.requires_grad:
+                each.grad_sample = each.new_zeros((0, *each.shape))
+        return torch.zeros((), requires_grad=True)
 
     def log(self, logs: dict[str, float], *given: Any) -> None:
         """ε so far in place of what was computed from private rows."""

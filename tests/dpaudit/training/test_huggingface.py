@@ -248,6 +248,20 @@ TAKEN = {
 }
 
 
+def test_batches_that_nobody_is_in_are_steps_too(tmp_path):
+    """All six batches have somebody with a chance of 2e-10; BERT alone cannot take an empty one."""
+    trainer = PrivateTrainer(
+        bert(),
+        arguments(tmp_path),
+        train_dataset=rows(),
+        ledger=Ledger(plan(sample_rate=0.001)),
+        expected_batch_size=1,
+    )
+    trainer.train()
+    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert min(each.actual_batch_size for each in trainer.training.steps) == 0
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_settings_that_do_not_go_together_with_clipping_are_refused(tmp_path, name):
     said = name.replace("activation", "gradient")  # as transformers calls it
