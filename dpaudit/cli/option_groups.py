@@ -32,6 +32,8 @@ def with_options(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
     for each in _parameters(command):
         marks = getattr(each.annotation, "__metadata__", ())
         (services if _SERVICE in marks else own).append(each)
+    if not services:
+        return command
     used = {each.name: makers[each.name] for each in services if each.name in makers}
     options = {service: _parameters(maker) for service, maker in used.items()}
 
@@ -41,8 +43,6 @@ def with_options(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
             given[service] = used[service](**words)
         return command(**given)
 
-    if not services:
-        return command
     everything = [*own, *(each for parameters in options.values() for each in parameters)]
     run.__name__, run.__doc__, run.__module__ = name, command.__doc__, command.__module__
     run.__annotations__ = {each.name: each.annotation for each in everything}
