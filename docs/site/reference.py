@@ -59,7 +59,7 @@ _API = (
     ("dpaudit.training.membership", "attacks on members of a training"),
     ("dpaudit.reporting", "reports for people and machines"),
     ("dpaudit.project", "subjects and project files"),
-    ("dpaudit.signing.envelope", "signatures"),
+    ("dpaudit.signing.statements", "signatures"),
     ("dpaudit.signing.policy", "what may be demanded"),
     ("dpaudit.book", "an organisation's budgets"),
     ("dpaudit.base.errors", "what may be raised"),

@@ -7,7 +7,7 @@ from .access import revoke as revoke
 from .access import still_held as still_held
 from .access import tokens as tokens
 from .book import Book as Book
-from .clock import set_clock as set_clock
+from .book import set_clock as set_clock
 from .limits import CurveLimit as CurveLimit
 from .limits import Limit as Limit
 from .limits import PureLimit as PureLimit

@@ -1,11 +1,530 @@
-"""What this application offers: ``book``, runs that it charges, budgets, and signed exports."""
+"""The commands of the book: what an organisation may still release, and what it has released."""
 
 from __future__ import annotations
 
-from typing import Any
+import getpass
+from collections.abc import Callable
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from dpaudit.base.applications import offer
-from dpaudit.book.commands import book, people, recheck, serve
+from dpaudit.base.errors import AccessError, InputError
+from dpaudit.base.names import checked_name
+from dpaudit.base.optional_import import require
+from dpaudit.cli.command import App, Described
+from dpaudit.cli.option_groups import Service
+from dpaudit.cli.options import AllowWork, Settings, option, without_password, working
+
+if TYPE_CHECKING:
+    from dpaudit.book import Book
+    from dpaudit.book.booking import Booking
+    from dpaudit.workflow.checking import OtherBudgets
+
+app = App(
+    help="An organisation's privacy budget: data sets, budgets, releases.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+_WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
+DEFAULT_BOOK = "book.db"
+_SAFE: dict[str, Any] = {"callback": without_password}
+Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK", **_SAFE)]
+BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}", **_SAFE)]
+_BY = "Who does it; the user's name by default."
+
+
+def _named(by: str | None) -> str | None:
+    return by and checked_name(by=by)
+
+
+By = Annotated[str | None, option("--by", "NAME", _BY, callback=_named)]
+OneDataSet = Annotated[str | None, option("--dataset", "NAME", "Name of the data set.")]
+Period = Annotated[str | None, option("--period", "FROM..TO", "The days whose data are read.")]
+Purpose = Annotated[str | None, option("--purpose", "TEXT", "What it is for.")]
+Approved = Annotated[str, option("--approved", "NAME", "Who approved it.")]
+Request = Annotated[str | None, option("--request", "ID", "The same request is charged once.")]
+
+
+def who(by: str | None) -> str:
+    """Who does it: the user of this process, where nobody is named."""
+    return by or getpass.getuser()
+
+
+def opened(url: str, dataset: str | None = "") -> Book:
+    """The book at a URL.
+
+    Raises:
+        UnsupportedError: if the extra is missing.
+        InputError: if there is no book.
+    """
+    if dataset is None:
+        raise typer.BadParameter("--dataset is missing; name a data set of the book")
+    require("book", "sqlalchemy", what="the book")
+    from dpaudit.book import Book
+
+    return Book(url)
+
+
+def charging_of(
+    book: BookUrl = None,
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    by: By = None,
+) -> Callable[[str], Booking] | None:
+    """Where a run of a subject is charged, if it is: options of ``dpaudit run``."""
+    if book is None:
+        _refuse_alone(dataset)
+        return None
+    kept = opened(book, dataset)
+    from dpaudit.book.booking import Booking
+
+    told = {"approved": approved, "request": request, "period": period}
+    given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    return lambda subject: Booking(
+        kept, str(dataset), **given, by=who(by), purpose=purpose or subject
+    )
+
+
+def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets | None:
+    """Whether what is left of a data set admits all subjects: options of ``dpaudit check``."""
+    if book is None:
+        _refuse_alone(dataset)
+        return None
+    kept = opened(book, dataset)
+    from dpaudit.book import remaining_budgets
+    from dpaudit.book.booking import budget_rows
+
+    return partial(budget_rows, remaining_budgets(kept, dataset)[0])
+
+
+def _refuse_alone(dataset: str | None) -> None:
+    if dataset is not None:  # who names one must not run uncharged
+        raise typer.BadParameter("--dataset is given without --book; give both")
+
+
+@app.command()
+def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
+    """Make a book, or bring the tables of one up to date."""
+    require("book", "sqlalchemy", what="the book")
+    from dpaudit.book import Book
+    from dpaudit.cli.show import print_result
+
+    Book.create(url, by=who(by))
+    print_result(
+        "the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION"
+    )
+
+
+@app.command()
+def clock(
+    day: Annotated[str, typer.Argument(metavar="DATE", help="The day that it is, in UTC.")],
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Say that the clock is right, after a pause in which a budget would begin anew."""
+    book = opened(url)
+    from dpaudit.book import set_clock
+    from dpaudit.cli.show import print_result
+
+    try:
+        told = date.fromisoformat(day)
+    except ValueError:
+        raise InputError("DATE is no day; it must be like 2026-11-23.") from None
+    set_clock(book, told, by=who(by))
+    print_result(f"it is {told}, and the book goes on")
+
+
+@app.command()
+def dataset(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    unit: Annotated[str, option("--unit", "NOUN", "Who is protected, such as user.")],
+    relation: Annotated[str, option("--relation", "KIND", "Such as add-remove.")],
+    trust: Annotated[str, option("--trust", "MODEL", "Who sees raw data.")] = "central",
+    per: Annotated[str, option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Enter a data set: who is protected, and of a period if not of all time."""
+    book = opened(url)
+    from dpaudit.book import DataSet
+    from dpaudit.cli.show import print_result
+
+    record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
+    made = DataSet.from_dict(record)
+    book.add(made, by=who(by))
+    print_result(f"{made.name} protects {made.protects}", dataset=made.to_dict())
+
+
+@app.command()
+def budget(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    dataset: OneDataSet = None,
+    limit: Annotated[
+        str, option("--limit", "'KEY = VALUE, …'", "'epsilon = 1, delta = 1e-6', 'rho = 0.1' …")
+    ] = "",
+    window: Annotated[
+        str, option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
+    ] = "ever",
+    approval: Annotated[
+        bool, typer.Option("--approval", help="A second person must approve each release.")
+    ] = False,
+    retire: Annotated[str | None, option("--retire", "WHY", "It counts no longer.")] = None,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Enter a budget on a data set, or retire one."""
+    book = opened(url, dataset if retire is None else "")
+    from dpaudit.book import BudgetRecord, limit_of
+    from dpaudit.cli.show import print_result
+    from dpaudit.project.targets import parse_table
+
+    if retire is not None:
+        book.retire(name, by=who(by), why=retire)
+        print_result(f"{name} counts no longer", budget=name)
+        return
+    stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
+    made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
+    book.add(made, by=who(by))
+    print_result(f"{name}: {stated}, {window}, of {dataset}", budget=made.to_dict())
+
+
+@app.command()
+def reserve(
+    target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    settings: Settings = None,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
+    charging = charging_of(url, dataset, purpose, approved, request, period, by)
+    assert charging is not None
+    from dpaudit.book import show
+    from dpaudit.book.booking import planned
+
+    with working(f"plan of {target}"):
+        plan = planned(target, settings or ())
+    show.releases([charging(target).reserve(plan).release])
+
+
+@app.command()
+def close(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")],
+    journal: Annotated[
+        Path | None,
+        option("--journal", "FILE", "Of its ledger: what it proves not to have run is given back."),
+    ] = None,
+    certificate: Annotated[Path | None, option("--certificate", "FILE", "Of the run.")] = None,
+    abandon: Annotated[str, option("--abandon", "WHY", "It ended early.")] = "",
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
+    book = opened(url)
+    from dpaudit.book import show
+    from dpaudit.book.booking import certificate_of
+
+    digest = "" if certificate is None else certificate_of(book, release, certificate)
+    told = {"certificate": digest, "abandoned": abandon}
+    ended = book.close(release, by=who(by), journal=journal, **told)
+    show.releases([ended])
+
+
+@app.command()
+def status(
+    dataset: OneDataSet = None,
+    plan: Annotated[
+        str | None,
+        option("--plan", "PLAN.toml|SUBJECT", "How often would it fit, and with what noise?"),
+    ] = None,
+    period: Period = None,
+    settings: Settings = None,
+    url: Url = DEFAULT_BOOK,
+) -> None:
+    """What is left of each budget, and what could still be released."""
+    book = opened(url)
+    from dpaudit.book import remaining_budgets, show
+    from dpaudit.book.booking import fit
+
+    rooms = remaining_budgets(book, dataset, period=period)
+    if plan is not None and len(rooms) != 1:
+        raise typer.BadParameter("--plan asks of one data set; add --dataset")
+    with working("room"):
+        found = None if plan is None else fit(rooms[0], plan, settings or ())
+    show.status(rooms, found)
+
+
+@app.command()
+def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
+    """All releases, the newest last."""
+    book = opened(url)
+    from dpaudit.book import show
+
+    found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
+    show.releases(sorted(found, key=lambda one: int(one.id[1:])))
+
+
+def export(
+    output: Annotated[Path, typer.Option("-o", "--output", help="*.csv, .json, .registry.yaml.")],
+    signing: Service = None,
+    url: Url = DEFAULT_BOOK,
+) -> None:
+    """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
+    book = opened(url)
+    from dpaudit.book import booking
+    from dpaudit.cli.show import written
+
+    if signing is None:
+        written(booking.export(book, output))
+        return
+    from dpaudit.book.signed_exports import export_signed
+
+    written(*export_signed(book, output, *signing()))
+
+
+@app.command()
+def verify(
+    journals: Annotated[list[Path] | None, typer.Argument(metavar="[LEDGER...]")] = None,
+    anchor: Annotated[
+        Path | None, option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
+    ] = None,
+    new_anchor: Annotated[
+        bool, typer.Option("--new-anchor", help="It begins with this, and knows nothing yet.")
+    ] = False,
+    url: Url = DEFAULT_BOOK,
+) -> None:
+    """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
+    book = opened(url)
+    from dpaudit.book import verify_book
+    from dpaudit.cli.show import verification
+    from dpaudit.ledger import FileAnchor
+    from dpaudit.workflow.verifying import Verification
+
+    if new_anchor and anchor is None:
+        raise typer.BadParameter("--new-anchor is given without --anchor; give its path too")
+    kept = None if anchor is None else FileAnchor(anchor)
+    facts = verify_book(book, kept, new_anchor=new_anchor)
+    for path in journals or ():
+        book.check_journal(path)
+    found = facts | {"journals": len(journals or ())}
+    verification(Verification("book", found))
+
+
+_Key = Annotated[Path, option("--key", "FILE", "It names people; keep it out of the book.")]
+
+
+def people(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    limit: Annotated[str, option("--limit", "'KEY = VALUE, …'", "'rho = 0.1', … of each.")],
+    key: _Key,
+    dataset: OneDataSet = None,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Give each unit of a data set a budget of its own; the key is made where there is none."""
+    book = opened(url, dataset)
+    from dpaudit.book import add_people, limit_of
+    from dpaudit.book.people import key_of
+    from dpaudit.cli.show import print_result
+    from dpaudit.project.targets import parse_table
+
+    stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
+    own = key_of(key, make=True)
+    add_people(book, name, str(dataset), stated, key=own, by=who(by))
+    print_result(f"{name}: {stated}, of each unit of {dataset}", limit=stated.to_dict())
+
+
+def charge(
+    target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
+    name: Annotated[str, option("--of", "NAME", "Name of the budgets.")],
+    people: Annotated[Path, option("--people", "FILE", "A name a line.")],
+    key: _Key,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Who may take part; a new file.")],
+    purpose: Purpose = None,
+    request: Request = None,
+    settings: Settings = None,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Charge a plan to many people at once; those who have not enough left are left out."""
+    book = opened(url)
+    from dpaudit.book.booking import planned
+    from dpaudit.book.people import charge_file
+    from dpaudit.cli.show import say, written
+
+    with working(f"plan of {target}"):
+        plan = planned(target, settings or ())
+    told = {"by": who(by), "purpose": purpose or target, "request": request}
+    written(charge_file(book, name, plan, people, output, key=key, **told))
+    say("only they may take part; who is not among them, and how many, is private")
+
+
+def recheck(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of certificates and ledgers.")],
+    audit: Annotated[
+        list[Path] | None, option("--audit", "FILE", "A certificate with an audit made since.")
+    ] = None,
+    allow_work: AllowWork = False,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Verify again all that the book knows, by this version; exit code 1 where less holds now.
+
+    Exit code 2: all that is there holds, and files are missing.
+    """
+    book = opened(url)
+    from dpaudit.book.rechecking import recheck
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import Exit
+
+    with working(f"recheck {folder}", "what was found stays in the book's log; begin anew"):
+        found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
+    show.verification(found)
+    short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
+    raise typer.Exit(Exit.REFUTED if found.lacks else short)
+
+
+OneRelease = Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")]
+Why = Annotated[str, option("--why", "TEXT", "A remark.")]
+
+
+@app.command()
+def token(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Without it all are listed.")] = "",
+    role: Annotated[str, option("--role", "ROLE", "viewer, analyst or approver.")] = "viewer",
+    until: Annotated[str, option("--until", "DATE", "Its last day.")] = "",
+    revoked: Annotated[bool, typer.Option("--revoke", help="It holds no longer.")] = False,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Give somebody a token for the server, in place of the one that they had; it is shown once."""
+    book = opened(url)
+    from dpaudit.book import issue, revoke, show, tokens
+    from dpaudit.cli.show import answered, print_result
+
+    if not name:
+        show.tokens(tokens(book))
+        return
+    if revoked:
+        revoke(book, name, by=who(by))
+        print_result(f"the token of {name} holds no longer", name=name)
+        return
+    text = issue(book, name, role, by=who(by), until=until)
+    if not answered("token", {"name": name, "token": text}):
+        typer.echo(text)
+
+
+@app.command()
+def approve(
+    release: OneRelease,
+    why: Why = "",
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Approve a release that somebody else asked for; exit code 1 for one's own."""
+    _decide(url, release, who(by), why, approved=True)
+
+
+@app.command()
+def deny(
+    release: OneRelease,
+    why: Why = "",
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Deny a release that waits, or withdraw one's own; its charge is given back."""
+    _decide(url, release, who(by), why, approved=False)
+
+
+def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> None:
+    book = opened(url)
+    from dpaudit.book import decide, record_refusal, show
+
+    try:
+        decided = decide(book, release, by=by, approve=approved, why=why)
+    except AccessError as error:
+        record_refusal(book, by, what="approve", why=str(error))
+        raise
+    show.releases([decided])
+
+
+@app.command()
+def publish(
+    name: Annotated[str, typer.Argument(metavar="DATASET")],
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="It is public no longer.")] = False,
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Declare a data set public: anybody may see on the server what is released about it."""
+    book = opened(url)
+    from dpaudit.book import publish as declare
+    from dpaudit.cli.show import print_result
+
+    declare(book, name, by=who(by), public=not withdraw)
+    print_result(
+        f"{name} is {'no longer ' if withdraw else ''}public", dataset=name, public=not withdraw
+    )
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("-o", "--output", help="*.html or *.pdf.")],
+    dataset: OneDataSet = None,
+    first: Annotated[str, option("--from", "DATE", "A year ago by default.")] = "",
+    last: Annotated[str, option("--until", "DATE", "Today by default.")] = "",
+    url: Url = DEFAULT_BOOK,
+) -> None:
+    """What was released in a period, what it cost and who answers for it; the book is verified."""
+    book = opened(url)
+    from dpaudit.book.server.compliance import compliance, write
+    from dpaudit.cli.show import written
+
+    first = first or (book.today - timedelta(days=364)).isoformat()
+    made = compliance(book, first, last or book.today.isoformat(), dataset=dataset or "")
+    written(write(output, made))
+
+
+@app.command(cls=Described)
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N")] = 8710,
+    tls_certificate: Annotated[
+        Path | None, option("--tls-certificate", "FILE", "With its chain, PEM.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy before it speaks TLS with browsers.")
+    ] = False,
+    names: Annotated[list[str] | None, option("--name", "HOST", "By which browsers ask.")] = None,
+    certificates: Annotated[
+        Path | None, option("--certificates", "FOLDER", "Found by their hash.")
+    ] = None,
+    url: Url = DEFAULT_BOOK,
+) -> None:
+    """Serve the book's pages and its HTTP API; to this machine alone, if nothing else is said."""
+    book = opened(url)
+    for module in ("fastapi", "uvicorn"):
+        require("book", module, what="the book's server")
+    from dpaudit.book.server import Place
+    from dpaudit.book.server import serve as listen
+
+    tls: dict[str, Any] = {"certificate": tls_certificate, "key": tls_key}
+    place = Place(host, port, behind_proxy=behind_proxy, names=tuple(names or ()), **tls)
+    told = "the book is at {}; Ctrl-C ends it, and dpaudit book token NAME lets somebody in"
+    listen(book, place, certificates=certificates, ready=lambda at: typer.echo(told.format(at)))
 
 
 def verify_export(*given: Any) -> Any:
@@ -15,11 +534,11 @@ def verify_export(*given: Any) -> Any:
     return signed_exports.verify_export(*given)
 
 
-offer("group", "book", serve.app)
-offer("command", "book export", book.export)
-offer("command", "book people", people.people)
-offer("command", "book charge", people.charge)
-offer("command", "book recheck", recheck.recheck)
-offer("options of run", "charging", book.charging_of)
-offer("options of check", "budgets", book.budgets_of)
+offer("group", "book", app)
+offer("command", "book export", export)
+offer("command", "book people", people)
+offer("command", "book charge", charge)
+offer("command", "book recheck", recheck)
+offer("options of run", "charging", charging_of)
+offer("options of check", "budgets", budgets_of)
 offer("statement", "urn:dpaudit:book-export:1", verify_export)

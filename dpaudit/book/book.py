@@ -1,8 +1,12 @@
-"""The book: data sets, budgets on them, and every release, charged before any noise is drawn.
+"""What is given back of a charge: what the journal of a release proves not to have run.
+
+The book: data sets, budgets on them, and every release, charged before any noise is drawn.
 
 A release is reserved, with all that its plan declares, in one transaction that holds the lock of
 the book. What was reserved stays charged, whatever becomes of it, unless the journal of its ledger
 proves that less ran.
+
+Somebody's word for the time, after a pause in which a budget would begin anew.
 """
 
 from __future__ import annotations
@@ -21,16 +25,47 @@ from sqlalchemy import Connection, text
 
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.base.validate import shown
-from dpaudit.book import databases, schema, store
-from dpaudit.book.continuity import last_seen
+from dpaudit.book import databases, store
+from dpaudit.book.databases import last_seen
+from dpaudit.book.limits import Cost, charged, span_of, together
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
-from dpaudit.book.refunds import returned
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Transaction
-from dpaudit.book.windows import charged, span_of, together
 from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
+
+
+def returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
+    """What a journal proves not to have run, and the plan that ran, for a line of the log."""
+    if not known.journal:  # of what ran without one, no text can tell
+        return {}
+    nothing = {name: (0,) * len(known.cost(name)) for name in known.charged}
+    try:
+        ran = _ran(held)
+        spent = {name: page.state.budgets[name].limit.cost(ran) for name in nothing} if ran else {}
+    except InputError:  # what ran cannot be counted by itself
+        return {}
+    costs = nothing | spent
+    given = {name: given_back(known.cost(name), costs[name]) for name in known.charged}
+    if not any(any(each) for each in given.values()):
+        return {}
+    if ran is not None:
+        page.keep(ran)
+    return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
+
+
+def _ran(held: JournalSummary) -> Plan | None:
+    """What ran, whoever is named: by the names of units alone nothing is proved to be disjoint."""
+    ran = ((each, held.account.charged(each.at)) for each in held.plan.invocations)
+    found = [replace(own, count=min(own.count, n), total=n) for own, n in ran if n]
+    return Plan.of(*found) if found else None
+
+
+def given_back(charged: Cost, ran: Cost) -> list[int]:
+    """What was charged beyond what ran, in each number."""
+    return [max(0, a - b) for a, b in zip(charged, ran, strict=True)]
+
 
 FORMAT = "dpaudit-book/1"
 Charges = dict[str, tuple[list[str], list[int]]]
@@ -57,7 +92,7 @@ class Book:
                 "init."
             )
         with self.reading() as connection:
-            schema.require_current(connection)
+            databases.require_current(connection)
             self._store.seen = last_seen(connection)
 
     @classmethod
@@ -70,7 +105,7 @@ class Book:
         made = Store(url, clock)
         at = made.now().isoformat(timespec="microseconds")
         with made.transaction(writes=True) as connection:
-            if 1 in list(schema.migrate(connection, at)):
+            if 1 in list(databases.migrate(connection, at)):
                 page = Page(State(), "", 0, at)
                 identifier = secrets.token_hex(16)
                 page.write("opened", checked_text(by=by), format=FORMAT, book=identifier)
@@ -389,3 +424,23 @@ def _same(page: Page, known: Release, wanted: Mapping[str, str]) -> Release:
                 f"request {shown(known.request)} was one with another {name}; give a new request."
             )
     return known
+
+
+def set_clock(book: Book, day: date, *, by: str) -> None:
+    """Say in the log that the clock is right, however long the book rested.
+
+    Args:
+        book: the book.
+        day: the day that it is, in UTC.
+        by: who says so.
+
+    Raises:
+        InputError: if the clock says another day.
+    """
+
+    def run(page: Page) -> None:
+        if page.today != day:
+            raise InputError(f"day is {day}; it must be the clock's day, {page.today}.")
+        page.write("clock", checked_text(by=by))
+
+    book.change(Transaction(run, alone=True, sets_time=True))

@@ -1,13 +1,16 @@
-"""Runs that an organisation's book charges, and what it tells of all of them."""
+"""Runs that an organisation's book charges, and what it tells of all of them.
+
+Whether the subjects of a project fit what is left of the budgets of a data set.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,16 @@ from sqlalchemy import text
 from dpaudit.base import files
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError
 from dpaudit.base.validate import shown
-from dpaudit.book import Book, BudgetRecord, Release, RemainingBudget, Reservation, Status
-from dpaudit.certificate import Certificate, SubjectRecord, certify, load_certificate
+from dpaudit.book import (
+    Book,
+    BudgetRecord,
+    BudgetUsage,
+    Release,
+    RemainingBudget,
+    Reservation,
+    Status,
+)
+from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify, load_certificate
 from dpaudit.plan import Plan
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting.machine.registry.renderer import (
@@ -26,6 +37,8 @@ from dpaudit.reporting.machine.registry.renderer import (
     registry_yaml,
 )
 from dpaudit.reporting.text import escaped
+from dpaudit.workflow import outcomes
+from dpaudit.workflow.budgets import in_sequence
 from dpaudit.workflow.calibrating import fitting
 
 COLUMNS = (
@@ -229,3 +242,32 @@ def _draft(plan: Plan, release: Release, deltas: Sequence[float]) -> str:
     basic["publication_date"] = _DATE
     basic["intended_use"] = escaped(f"{release.purpose} ({release.dataset})")
     return registry_yaml([record])
+
+
+def budget_rows(
+    left: RemainingBudget, rows: Mapping[str, outcomes.SubjectRow]
+) -> Iterator[outcomes.BudgetRow]:
+    """A row for each budget of a data set, for one more run of all subjects."""
+    return (_row(each, left, rows) for each in left.left)
+
+
+def _row(
+    left: BudgetUsage, room: RemainingBudget, rows: Mapping[str, outcomes.SubjectRow]
+) -> outcomes.BudgetRow:
+    """Whether all subjects together fit what is left of a budget of the book."""
+    known = {name: row.certificate for name, row in rows.items()}
+    point = left.budget.limit.point
+    row = outcomes.BudgetRow(
+        f"{left.budget.name} (book)", tuple(rows), Claim(*point), outcomes.Status.ERROR
+    )
+    plans = {name: each.plan for name, each in known.items() if each is not None}
+    if len(plans) < len(known):
+        return replace(row, note="a subject could not be certified.")
+    try:
+        whole = in_sequence(plans)
+        room.dataset.require(whole)
+        times = left.times(whole)
+    except InputError as error:
+        return replace(row, note=str(error))
+    status = outcomes.Status.EXCEEDED if times == 0 else outcomes.Status.CERTIFIED
+    return replace(row, status=status, note="" if times is None else f"{times} runs are left.")

@@ -1,19 +1,36 @@
-"""SQLite and PostgreSQL: where a book may be, and how what is committed is on the disk."""
+"""SQLite and PostgreSQL: where a book may be, and how what is committed is on the disk.
+
+The tables, and the steps from each version of them to the next.
+
+The log is the truth; the other tables hold what it adds up to. SQL is what SQLite and PostgreSQL
+have in common.
+
+That a book goes on from where this process saw it: its log grows, and its time runs.
+
+A database that is restored in place keeps its name and its file, and grants again what was charged
+since. No database tells; a process that remembers the last line that it saw does.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError
 
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.optional_import import require
 from dpaudit.base.validate import shown
+from dpaudit.book.limits import longest_pause
+from dpaudit.book.records import BudgetRecord
 
 _SECONDS = 60
 """How long a change waits for its turn in SQLite."""
@@ -143,3 +160,181 @@ def _durable_server(connection: Any, _: Any) -> None:
     connection.commit()
     if synced != "on":
         raise InputError("the database runs with fsync off, which can lose a charge; turn it on.")
+
+
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE head (one INTEGER PRIMARY KEY, book TEXT NOT NULL, lines BIGINT NOT NULL, "
+        "hash TEXT NOT NULL, made TEXT NOT NULL, catalogue BIGINT NOT NULL)",
+        "CREATE TABLE log (number BIGINT PRIMARY KEY, line TEXT NOT NULL)",
+        "CREATE TABLE dataset (name TEXT PRIMARY KEY, record TEXT NOT NULL)",
+        "CREATE TABLE budget (name TEXT PRIMARY KEY, dataset TEXT NOT NULL, record TEXT NOT NULL)",
+        "CREATE TABLE spent (budget TEXT NOT NULL, bucket TEXT NOT NULL, record TEXT NOT NULL, "
+        "PRIMARY KEY (budget, bucket))",
+        "CREATE TABLE plan (hash TEXT PRIMARY KEY, record TEXT NOT NULL)",
+        "CREATE TABLE release (id TEXT PRIMARY KEY, request TEXT NOT NULL UNIQUE, "
+        "dataset TEXT NOT NULL, status TEXT NOT NULL, journal TEXT NOT NULL, record TEXT NOT NULL)",
+        "CREATE INDEX release_dataset ON release (dataset, status)",
+        "CREATE INDEX release_journal ON release (journal)",
+    ),
+    (
+        "CREATE TABLE refused (dataset TEXT NOT NULL, who TEXT NOT NULL, day TEXT NOT NULL, "
+        "times BIGINT NOT NULL, PRIMARY KEY (dataset, who))",
+        "CREATE TABLE people (name TEXT PRIMARY KEY, record TEXT NOT NULL)",
+    ),
+    (
+        "CREATE TABLE token (name TEXT PRIMARY KEY, hash TEXT NOT NULL, record TEXT NOT NULL)",
+        "CREATE INDEX token_hash ON token (hash)",
+        "CREATE INDEX release_number ON release ((CAST(substr(id, 2) AS BIGINT)))",
+    ),
+)
+"""What makes version 1, 2, … of the tables; a step is never changed, only followed by others."""
+
+
+def version(connection: Connection) -> int:
+    """The version of the tables; 0 where there are none."""
+    if not inspect(connection).has_table("version"):
+        return 0
+    return int(connection.execute(text("SELECT MAX(number) FROM version")).scalar() or 0)
+
+
+def require_current(connection: Connection) -> None:
+    """Refuse tables of another version.
+
+    Raises:
+        InputError: saying what to do.
+    """
+    found = version(connection)
+    if not found:
+        raise InputError("there is no book in this database; make one with dpaudit book init.")
+    if found != len(STEPS):
+        what = "older: dpaudit book init brings it up to date" if found < len(STEPS) else "newer"
+        raise InputError(
+            f"the book has tables of version {found}, and {len(STEPS)} is known: {what}."
+        )
+
+
+def migrate(connection: Connection, made: str) -> Iterator[int]:
+    """Bring the tables up to date, within the caller's transaction; the versions that were made."""
+    if connection.dialect.name == "postgresql":  # where two at once would both make the tables
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('dpaudit.book'))"))
+    connection.execute(
+        text("CREATE TABLE IF NOT EXISTS version (number INTEGER PRIMARY KEY, made TEXT NOT NULL)")
+    )
+    for number in range(version(connection) + 1, len(STEPS) + 1):
+        for step in STEPS[number - 1]:
+            connection.execute(text(step))
+        connection.execute(
+            text("INSERT INTO version (number, made) VALUES (:number, :made)"),
+            {"number": number, "made": made},
+        )
+        yield number
+
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "dataset": ("name",),
+    "budget": ("name", "dataset"),
+    "spent": ("budget", "bucket"),
+    "release": ("id", "request", "dataset", "status", "journal"),
+    "people": ("name",),
+    "token": ("name", "hash"),
+}
+"""The columns of each table that are looked up, beside its record."""
+_UNIQUE = {"spent": "budget, bucket", "release": "id"}
+
+
+def _upsert(table: str) -> Any:
+    columns = (*KEYS[table], "record")
+    changed = {"record", "status", "journal", "hash"} & set(columns)
+    return text(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) ON CONFLICT "
+        f"({_UNIQUE.get(table, 'name')}) DO UPDATE SET "
+        + ", ".join(f"{each} = excluded.{each}" for each in sorted(changed))
+    )
+
+
+UPSERT = {table: _upsert(table) for table in KEYS}
+"""Puts a row in its place, by table."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The log as a process saw it last.
+
+    Attributes:
+        book: identifier of the book.
+        lines: how many lines it had.
+        head: hash of the last of them.
+    """
+
+    book: str
+    lines: int
+    head: str
+
+    def later(self, other: Seen | None) -> Seen:
+        """The longer of the two."""
+        return self if other is None or self.lines > other.lines else other
+
+
+def last_seen(connection: Connection) -> Seen:
+    """The end of the log as the book states it, of which nothing is checked."""
+    head = connection.execute(_HEAD).one()
+    return Seen(head.book, head.lines, head.hash)
+
+
+def read_log(connection: Connection, known: Seen | None, book: str) -> Seen:
+    """The end of the log, which must continue what was seen of it.
+
+    Args:
+        connection: in the transaction that charges, or admits.
+        known: what this process saw before the transaction began, if anything.
+        book: what errors call it.
+
+    Raises:
+        TamperedError: if the log is shorter than what was seen, or another one.
+    """
+    now = last_seen(connection)
+    due = {each.lines - 1: each.head for each in (now, known) if each is not None}
+    found = connection.execute(_LINES, {"first": min(due), "last": max(due)})
+    hashes = {each.number: _hash(each.line) for each in found}
+    same = known is None or (known.book == now.book and known.lines <= now.lines)
+    if not same or hashes != due:
+        raise TamperedError(
+            f"{book} does not answer: its log is shorter than this process saw it, or another one, "
+            "as after a restore, and nothing was changed; put the right one there, check it with "
+            "dpaudit book verify --anchor, and start again."
+        )
+    return now
+
+
+_HEAD = text("SELECT book, lines, hash FROM head")
+_LINES = text("SELECT number, line FROM log WHERE number IN (:first, :last)")
+
+
+def _hash(line: str) -> Any:
+    try:
+        return json.loads(line)["hash"]
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def require_time(last: str, now: str, budgets: Iterable[BudgetRecord]) -> None:
+    """Refuse a time that lies so far after the last line that it may be a clock's mistake.
+
+    Args:
+        last: when the last line of the log was written.
+        now: by the clock.
+        budgets: all of the book.
+
+    Raises:
+        InputError: if more than one period of a budget, and more than a month, has passed.
+    """
+    pauses = [longest_pause(each.window) for each in budgets if not each.retired]
+    most = min((pause for pause in pauses if pause), default=None)
+    days = (datetime.fromisoformat(now) - datetime.fromisoformat(last)).days
+    if most is not None and days > most:
+        raise InputError(
+            f"the clock says {now[:10]}, {days} days after the last line of the book, and budgets "
+            f"begin anew after {most} days at most; if that is the day, somebody says so with "
+            f"dpaudit book clock {now[:10]}."
+        )

@@ -10,8 +10,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
-from dpaudit.book.limits import Cost, Limit
-from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of, together
+from dpaudit.book.limits import EVER, PERIODS, Cost, Limit, checked_window, days_of, together
 from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, ZeroOut
 
 PARTS = 10**12

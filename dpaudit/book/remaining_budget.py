@@ -9,11 +9,10 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit.book.book import Book
-from dpaudit.book.limits import Cost
+from dpaudit.book.limits import Cost, charged, span_of, together
 from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
-from dpaudit.book.windows import charged, span_of, together
 from dpaudit.plan import Plan
 
 

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.base import files
 from dpaudit.base.errors import TamperedError
 from dpaudit.base.optional_import import require
-from dpaudit.signing.envelope import envelope_of, write_envelope
 from dpaudit.signing.keys import Signer
 from dpaudit.signing.policy import Policy
-from dpaudit.signing.statements import Statement, export_statement, signed_export
+from dpaudit.signing.statements import (
+    Statement,
+    envelope_of,
+    export_statement,
+    signed_export,
+    write_envelope,
+)
 from dpaudit.workflow.verifying import Verification
 
 if TYPE_CHECKING:

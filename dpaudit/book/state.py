@@ -12,9 +12,8 @@ from typing import Any
 from dpaudit.base.errors import InputError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
-from dpaudit.book.limits import Cost
+from dpaudit.book.limits import Cost, together
 from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status, Token
-from dpaudit.book.windows import together
 
 Place = tuple[str, str]
 """A budget and one of its buckets."""

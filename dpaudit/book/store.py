@@ -23,9 +23,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from dpaudit.base import files
 from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import DpAuditError, InputError
-from dpaudit.book import schema
-from dpaudit.book.continuity import Seen, read_log, require_time
-from dpaudit.book.databases import engine_of, read_url, shown_url
+from dpaudit.book import databases
+from dpaudit.book.databases import Seen, engine_of, read_log, read_url, require_time, shown_url
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
 from dpaudit.plan import Plan
@@ -310,10 +309,10 @@ class Store:
         new = [{"hash": h, "record": r} for h, r in page.plans.items() if h not in self._plans]
         if new:
             connection.execute(_PLAN, new)
-        for table in schema.UPSERT:
+        for table, upsert in databases.UPSERT.items():
             keys = sorted(key for name, key in page.state.changed if name == table)
             if keys:
-                connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
+                connection.execute(upsert, [row(page.state, table, key) for key in keys])
         head = {"lines": page.number, "hash": page.head, "made": page.now}
         connection.execute(_HEAD, head)
         if any(table in ("dataset", "budget") for table, _ in page.state.changed):
@@ -344,7 +343,7 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
         "token": state.tokens,
     }
     record: dict[str, Any] = kept[table][key].to_dict()
-    named = {column: record[column] for column in schema.KEYS[table]}
+    named = {column: record[column] for column in databases.KEYS[table]}
     return named | {"record": files.canonical_json(record)}
 
 

@@ -13,13 +13,11 @@ from dpaudit.base import files
 from dpaudit.base.chain import checked_line
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.names import written_alike
-from dpaudit.book import schema, store
-from dpaudit.book.book import Book, checked_plan
-from dpaudit.book.limits import Cost
+from dpaudit.book import databases, store
+from dpaudit.book.book import Book, checked_plan, given_back
+from dpaudit.book.limits import Cost, charged, span_of
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
-from dpaudit.book.refunds import given_back
 from dpaudit.book.state import State
-from dpaudit.book.windows import charged, span_of
 from dpaudit.ledger import Anchor, AnchorState
 from dpaudit.plan import Plan
 
@@ -312,7 +310,7 @@ class _Replay:
         _require_lines(head.lines, self.number, same=same)
         if head.made != self.made:
             raise TamperedError("the book's time is not that of the last line of its log.")
-        for table in schema.UPSERT:
+        for table in databases.UPSERT:
             keys = {key for name, key in self.state.changed if name == table}
             due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}
             for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():

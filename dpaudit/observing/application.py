@@ -1,8 +1,83 @@
-"""What this application offers: ``observe``."""
+"""``dpaudit observe``: what code draws by libraries, as a plan."""
 
 from __future__ import annotations
 
-from dpaudit.base.applications import offer
-from dpaudit.observing import commands
+from pathlib import Path
+from typing import Annotated
 
-offer("command", "observe", commands.observe)
+import typer
+
+from dpaudit.base.applications import offer
+from dpaudit.cli.options import Delta, Seed, Stated, option, working
+
+
+def observe(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCRIPT.py|FILE.py:function",
+            help="A script; or a function f(data) or f(data, rng), with --data.",
+        ),
+    ],
+    data: Annotated[
+        str | None, option("--data", "FILE", "Data (.json, .csv, .npy, .parquet).")
+    ] = None,
+    libraries: Annotated[
+        list[str] | None,
+        option(
+            "--library",
+            "NAME",
+            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; else what is imported.",
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None, option("--plan", "FILE", "Fail if the run is not what it declares.")
+    ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run it on neighbours too, and compare what is noised."),
+    ] = False,
+    unit: Annotated[str, option("--unit", "NOUN", "Who is protected.")] = "row",
+    relation: Annotated[
+        str | None, option("--relation", "KIND", "Which data sets are neighbours; replace-one.")
+    ] = None,
+    claim: Stated = None,
+    delta: Delta = None,
+    seed: Seed = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the plan (.toml) or the certificate (.json)."),
+    ] = None,
+) -> None:
+    """Run code that uses a library, and say what its noise costs."""
+    from dpaudit.base import files
+    from dpaudit.base.errors import InputError
+    from dpaudit.cli.exits import Exit, exit_of
+    from dpaudit.observing.observed_code import observe_target
+    from dpaudit.observing.show import observed
+
+    if output is not None and output.suffix not in (".toml", ".json"):
+        raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
+    kept = "nothing was written but by the code itself, and the same command begins anew"
+    with working(f"observe {code}", kept):
+        seen = observe_target(
+            code,
+            data=data,
+            libraries=libraries or (),
+            unit=unit,
+            relation=relation,
+            delta=delta,
+            claim=claim,
+            plan=plan,
+            rehearsed=rehearse,
+            seed=seed,
+        )
+    if output is not None and output.suffix == ".toml":
+        files.write(output, seen.text)
+    elif output is not None:
+        seen.certificate.save(output)
+    observed(seen, () if output is None else (output,))
+    raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))
+
+
+offer("command", "observe", observe)

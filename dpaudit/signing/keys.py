@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
+from dpaudit.base.optional_import import optional_import
+from dpaudit.base.validate import shown
 
 _P = 2**255 - 19
 _D = -121665 * pow(121666, -1, _P) % _P
@@ -144,3 +148,76 @@ def _of_small_order(raw: bytes) -> bool:
     """
     y = int.from_bytes(raw, "little") & (2**255 - 1)
     return y >= _P or y in (0, 1, _P - 1) or (_D * y**4 + 2 * y**2 - 1) % _P == 0
+
+
+def signer_of(key: Path | str, password: Callable[[], str]) -> Signer:
+    """The private key of a file, or one that an SSH agent holds.
+
+    Args:
+        key: path of a PKCS#8 file; or ``agent:`` and the comment or fingerprint of an agent's key.
+        password: asked for that of a file.
+
+    Raises:
+        InputError: if there is no such key.
+    """
+    kind, _, name = str(key).partition(":")
+    if kind != "agent":
+        own: Signer = load_private(key, password)
+        return own
+    return agent_key(name)
+
+
+@dataclass(frozen=True)
+class HeldKey:
+    """A key of an agent, by its public half as SSH writes it (RFC 8709, sections 4 and 6)."""
+
+    blob: bytes
+
+    def public_key(self) -> Ed25519PublicKey:
+        """The public half, with which the blob ends."""
+        return Ed25519PublicKey.from_public_bytes(self.blob[-32:])
+
+    def sign(self, data: bytes, /) -> bytes:
+        """A signature, which is checked: an agent may be anything, and its user may say no."""
+        try:
+            with _agent_keys() as keys:
+                own = next(each for each in keys if each.asbytes() == self.blob)
+                signature: bytes = own.sign_ssh_data(data)[-64:]
+            self.public_key().verify(signature, data)
+        except (InvalidSignature, OSError, ValueError, StopIteration):
+            raise InputError("the SSH agent has not signed; is its key there, unlocked?") from None
+        return signature
+
+
+def agent_key(name: str) -> HeldKey:
+    """The Ed25519 key of that comment, or fingerprint (SHA256:…), of the running agent.
+
+    Raises:
+        InputError: if there is no agent, or not one such key.
+    """
+    with _agent_keys() as keys:
+        found = [each.asbytes() for each in keys if name in (each.comment, each.fingerprint)]
+        known = ", ".join(sorted(shown(each.comment) for each in keys)) or "none"
+    if len(found) != 1:
+        raise InputError(
+            f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; it has {known:.200}, and "
+            "one is to be named by its comment or its fingerprint (SHA256:…)."
+        )
+    return HeldKey(found[0])
+
+
+@contextmanager
+def _agent_keys() -> Iterator[list[Any]]:
+    """The Ed25519 keys of the running agent; none where there is no agent."""
+    paramiko = optional_import("sign", "paramiko", what="a key of an SSH agent")
+    try:
+        agent = paramiko.Agent()
+    except paramiko.SSHException:
+        yield []
+        return
+    try:
+        yield [each for each in agent.get_keys() if each.get_name() == "ssh-ed25519"]
+    except paramiko.SSHException as error:
+        raise ConnectionError("the SSH agent does not answer") from error
+    finally:
+        agent.close()

@@ -10,19 +10,22 @@ from pathlib import Path
 from dpaudit.base import files
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, TamperedError
-from dpaudit.base.optional_import import optional_import
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import SCHEMA_VERSION, certificate_schema
-from dpaudit.signing.envelope import ENDING, Envelope, envelope_of, parsed, write_envelope
-from dpaudit.signing.keys import Signer, key_id, load_private, load_public
+from dpaudit.signing.keys import key_id, load_public, signer_of
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import (
+    ENDING,
     JOURNAL_TYPE,
+    Envelope,
     Statement,
+    envelope_of,
     journal_statement,
+    parsed,
     signed_certificate,
     statement_of,
+    write_envelope,
 )
 from dpaudit.workflow.verifying import (
     Opinion,
@@ -84,25 +87,6 @@ def sign_file(
             raise InputError(f"{files.shown(path)} is no {SCHEMA_VERSION!r}; certify it anew.")
         verified(certificate, allow_work=allow_work)
     return write_envelope(output, envelope.signed(signer_of(key, password)))
-
-
-def signer_of(key: Path | str, password: Callable[[], str]) -> Signer:
-    """The private key of a file, or one that an SSH agent holds.
-
-    Args:
-        key: path of a PKCS#8 file; or ``agent:`` and the comment or fingerprint of an agent's key.
-        password: asked for that of a file.
-
-    Raises:
-        InputError: if there is no such key.
-    """
-    kind, _, name = str(key).partition(":")
-    if kind != "agent":
-        own: Signer = load_private(key, password)
-        return own
-    agent = optional_import("sign", "dpaudit.signing.agent", what="a key of an SSH agent")
-    held: Signer = agent.agent_key(name)
-    return held
 
 
 def verify_signed(

@@ -21,7 +21,7 @@ from dpaudit.base.optional_import import optional_import
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Invocation, PoissonSampling, TruncatedPoissonSampling
 from dpaudit.training.opacus import PoissonLoader, attach
-from dpaudit.training.opacus.units import fresh_generator
+from dpaudit.training.opacus.loaders import fresh_generator
 
 _hugging = partial(optional_import, "huggingface", what="a private Trainer")
 _Trainer: Any = _hugging("transformers").Trainer

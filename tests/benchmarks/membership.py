@@ -23,11 +23,15 @@ from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
 from dpaudit.mechanisms import GaussianPair
-from dpaudit.training.membership.aggregated import DatasetScores, RangeScores
-from dpaudit.training.membership.attacks import MembershipAttack, audit_membership
+from dpaudit.training.membership.attacks import (
+    MembershipAttack,
+    audit_membership,
+    audit_one_run,
+    audit_scores,
+)
 from dpaudit.training.membership.guessing import Rule, guess
-from dpaudit.training.membership.lira import logit_confidence
-from dpaudit.training.membership.one_run import audit_one_run, audit_scores
+from dpaudit.training.membership.shadow_scores import logit_confidence
+from dpaudit.training.membership.shadows import DatasetScores, RangeScores
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

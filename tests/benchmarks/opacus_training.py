@@ -32,9 +32,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import Ledger, Plan
 from dpaudit.training.opacus import Training, attach
-from dpaudit.training.opacus.copies import Kept
 from dpaudit.training.opacus.optimizer import ObservedOptimizer
-from dpaudit.training.opacus.rng_checks import Inputs, Writes
+from dpaudit.training.opacus.side_effects import Inputs, Kept, Writes
 
 NOISE, BATCH, STEPS, DELTA = 1.1, 64, 29, 1e-5
 TURN = 8

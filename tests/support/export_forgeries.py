@@ -15,9 +15,8 @@ from forgeries import ELSEWHERE, World, add, payload_of, with_payload
 from dpaudit.base import files
 from dpaudit.book import Book
 from dpaudit.book.signed_exports import export_signed
-from dpaudit.signing.envelope import ENDING, Envelope
 from dpaudit.signing.signed_files import sign_file
-from dpaudit.signing.statements import Statement
+from dpaudit.signing.statements import ENDING, Envelope, Statement
 
 POLICY = """
 keys = ["{ana}", "{ben}"]

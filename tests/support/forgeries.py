@@ -35,10 +35,9 @@ from dpaudit.base import files
 from dpaudit.certificate import Certificate, Standing
 from dpaudit.ledger import summarise_journal
 from dpaudit.plan import Plan
-from dpaudit.signing.envelope import Envelope
 from dpaudit.signing.keys import key_id, load_private, new_key
 from dpaudit.signing.signed_files import sign_file
-from dpaudit.signing.statements import Statement, journal_statement, statement_of
+from dpaudit.signing.statements import Envelope, Statement, journal_statement, statement_of
 from dpaudit.workflow.running import run_subject
 
 POLICY = """

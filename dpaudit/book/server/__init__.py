@@ -1,7 +1,6 @@
 """The book in a browser, and for programs (extra ``book``): pages, an HTTP API, roles."""
 
-from dpaudit.book.server.application import application
 from dpaudit.book.server.compliance import Compliance, compliance
-from dpaudit.book.server.server import Place, serve
+from dpaudit.book.server.server import Place, application, serve
 
 __all__ = ["Compliance", "Place", "application", "compliance", "serve"]

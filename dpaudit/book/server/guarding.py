@@ -14,8 +14,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from dpaudit.base.errors import AccessError, BudgetExceededError, DpAuditError, InputError
-from dpaudit.book.server.callers import COOKIE, Caller
-from dpaudit.book.server.request_context import BusyError, ServerContext, TooLargeError
+from dpaudit.book.server.request_context import (
+    COOKIE,
+    BusyError,
+    Caller,
+    ServerContext,
+    TooLargeError,
+)
 from dpaudit.book.server.templating import rendered
 
 Scope = MutableMapping[str, Any]

@@ -1,19 +1,167 @@
-"""The server: where it listens, and under which conditions."""
+"""The application: pages for people, the API for programs, and the guard before both.
+
+Connections on which nothing is asked: they end, so that there is room for others.
+
+The server: where it listens, and under which conditions.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+import dpaudit
 from dpaudit.base import files
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.validate import shown
 from dpaudit.book import Book
-from dpaudit.book.server.application import application
+from dpaudit.book.server.api import Api
+from dpaudit.book.server.guarding import Guard
+from dpaudit.book.server.pages import routes
+from dpaudit.book.server.request_context import ServerContext, TooLargeError, shelf_of
+
+
+def application(
+    book: Book,
+    *,
+    certificates: Path | None = None,
+    secure: bool = False,
+    hosts: Sequence[str] = ("*",),
+) -> Guard:
+    """The book as an ASGI application.
+
+    Args:
+        book: the book.
+        certificates: the folder in which certificates are found by their hash.
+        secure: whether browsers speak TLS, to it or to its proxy: cookies then travel no other way.
+        hosts: the names by which it may be asked; no page of another name can then reach it.
+    """
+    desk = ServerContext(book, shelf_of(certificates), secure)
+    app = FastAPI(
+        title="dpaudit book",
+        version=dpaudit.__version__,
+        description="Privacy budgets of data sets, and releases that are charged to them.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lambda _: _lifespan(desk),
+        routes=routes(desk),
+    )
+    guard = Guard(app, desk)
+    Api(desk).mount(app)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    _Sentences(guard).register(app)
+    _describe(app)
+    return guard
+
+
+_UNREADABLE = "the request cannot be read; its body must be JSON in UTF-8."
+
+
+@asynccontextmanager
+async def _lifespan(desk: ServerContext) -> AsyncIterator[None]:
+    """Read the log while the first visitors come; log at the end who was refused."""
+
+    def read() -> None:
+        with suppress(DpAuditError):
+            desk.course.read()
+
+    threading.Thread(target=read, daemon=True).start()
+    yield
+    await run_in_threadpool(desk.denials.flush)
+
+
+class _Sentences:
+    """What the libraries say of a request, in the words of the guard."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def register(self, app: FastAPI) -> None:
+        """Answer for every kind of error."""
+        app.add_exception_handler(DpAuditError, self._guard.answer)
+        app.add_exception_handler(Exception, self._guard.answer)
+        app.add_exception_handler(RequestValidationError, self.invalid)
+        app.add_exception_handler(HTTPException, self.other)
+
+    def invalid(self, request: Request, error: RequestValidationError) -> Response:
+        """The first field that is wrong; never what was in it."""
+        first = error.errors()[0]
+        kind, *place = map(str, first["loc"])
+        name = ".".join(place)[:100] or kind
+        said = InputError(f"{name} of the {kind} is wrong: {first['msg']:.200}.")
+        if first["type"] == "json_invalid":
+            said = InputError(_UNREADABLE)
+        response = self._guard.answer(request, said)
+        response.status_code = 422
+        return response
+
+    def other(self, request: Request, error: HTTPException) -> Response:
+        """No such page, or a body that is no JSON."""
+        cause = error.__cause__
+        if isinstance(cause, TooLargeError | TimeoutError):
+            return self._guard.answer(request, cause)
+        told = {
+            404: "there is no such page here.",
+            405: "this page takes no such request.",
+            400: _UNREADABLE,
+        }
+        response = self._guard.answer(request, InputError(told.get(error.status_code, "not so.")))
+        response.status_code = error.status_code
+        return response
+
+
+def _describe(app: FastAPI) -> None:
+    """Say in the OpenAPI document how programs sign in."""
+    usual = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document: dict[str, Any] = usual()
+        schemes = document.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes["token"] = {"type": "http", "scheme": "bearer"}
+        return document
+
+    app.openapi = openapi
+
+
+SECONDS = 20.0
+"""For the head of a request; a connection without one ends after once to twice that time."""
+
+
+class IdleTimeoutProtocol(H11Protocol):  # type: ignore[misc]
+    """HTTP/1.1 as uvicorn speaks it, which by itself waits for ever for a request to begin."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._look(object())
+
+    def _look(self, before: Any) -> None:
+        """End the connection if no request came since last time, and none is being answered."""
+        if self.transport.is_closing():
+            return
+        answered = self.cycle is None or self.cycle.response_complete
+        if answered and self.cycle is before:
+            self.transport.close()
+        else:
+            self.loop.call_later(SECONDS, self._look, self.cycle)
+
 
 _LOCAL = ("localhost", "127.0.0.1")
 _MOST_CONNECTIONS = 800
@@ -105,8 +253,6 @@ def serve(
         InputError: if the address cannot be used.
     """
     import uvicorn
-
-    from dpaudit.book.server.idle_timeout import IdleTimeoutProtocol
 
     app = application(book, certificates=certificates, secure=place.secure, hosts=place.hosts)
     given: dict[str, Any] = {"host": place.host, "port": place.port}

@@ -26,7 +26,7 @@ from dpaudit import mechanisms as kinds
 from dpaudit.base.errors import InputError
 from dpaudit.observing import Patch, Reading, Recorder
 from dpaudit.observing.calls import fingerprint, in_units, least_known
-from dpaudit.observing.generators import of_state
+from dpaudit.observing.sources import of_state
 
 _LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
     "Laplace": lambda own: kinds.Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),

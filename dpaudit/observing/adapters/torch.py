@@ -1,18 +1,136 @@
-"""Home-made noise of torch: seen where it is added to a value."""
+"""Noise of torch that is told of all that is done with it.
+
+Home-made noise of torch: seen where it is added to a value.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import distributions
 
 from dpaudit.observing import Patch, Recorder
-from dpaudit.observing.generators import READS, SEEDS, SETS, handling, of_option
-from dpaudit.observing.noise_tensor import looked_at, noise_of
-from dpaudit.observing.traced import Source
+from dpaudit.observing.sources import READS, SEEDS, SETS, Source, handling, of_option
+
+_OPERATIONS = {"add": "add", "mul": "multiply", "div": "divide", "neg": "negative"} | {
+    **{"sub": "subtract", "__rsub__": "subtract", "rsub": "subtract", "true_divide": "divide"},
+    **{name: name for name in ("subtract", "multiply", "divide", "negative")},
+}
+"""Functions of torch by numpy's name for them; those in place end with an underscore."""
+_SHAPING = re.compile(
+    "reshape|view|view_as|flatten|ravel|(un)?squeeze|transpose|permute|t|clone|contiguous|detach|to|"
+    "cpu|cuda|double|float|type_as|expand|expand_as|unbind|split|chunk|__getitem__|__get__"
+)
+"""What leaves the numbers as they are."""
+_PUBLIC = frozenset({"size", "dim", "numel", "__len__", "stride", "is_floating_point"})
+
+
+class Noise(torch.Tensor):  # type: ignore[misc]  # its types are not read here
+    """Draws of one law, which are a release once they are added to a value."""
+
+    source: Source
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Noise again, a release, or plain numbers."""
+        found: list[Noise] = []
+        given, options = _plain(args, found), _plain(kwargs or {}, found)
+        made, name = partial(function, *given, **options), function.__name__
+        if name in _PUBLIC or found[0].source.recorder.quiet:
+            return made()
+        if "out" in options:
+            result = function(*args, **{key: kwargs[key] for key in kwargs if key != "out"})
+            return kwargs["out"].resize_(result.shape).copy_(result)
+        if options.keys() == {"alpha"} and name != "rsub":
+            return function(args[0], args[1] * kwargs["alpha"])
+        if _SHAPING.fullmatch(name) and len(found) == 1:
+            return noise_of(made(), found[0].source)
+        if not options and len(found) == 1 and len(args) < 3:
+            result = _after(name, args, given, made)
+            if result is not None:
+                return result
+        for each in found:
+            each.source.seen()
+        return made()
+
+
+def _plain(given: Any, found: list[Noise]) -> Any:
+    """The same with plain tensors, for noise that is told."""
+    if isinstance(given, Noise):
+        found.append(given)
+        with torch._C.DisableTorchFunctionSubclass():
+            return given.as_subclass(torch.Tensor)
+    if isinstance(given, dict):
+        return {key: _plain(each, found) for key, each in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(_plain(each, found) for each in given)
+    return given
+
+
+def noise_of(made: Any, source: Source) -> Any:
+    """What was made of noise, as noise; what holds none as it is."""
+    if isinstance(made, list | tuple) and not isinstance(made, torch.Size):
+        return type(made)(noise_of(each, source) for each in made)
+    if not isinstance(made, torch.Tensor):
+        return made
+    found = made.as_subclass(Noise)
+    found.source = source
+    return found
+
+
+def _after(name: str, args: Any, given: Any, made: Any) -> Any:
+    """What an operation with numbers gives, where it is noise again or a release."""
+    operation = _OPERATIONS.get(name if name.startswith("_") else name.removesuffix("_"))
+    if operation is None:
+        return None
+    place = int(not isinstance(args[0], Noise))
+    source, other = args[place].source, given[1 - place] if len(args) == 2 else None
+    first = (place == 0) != (name in ("__rsub__", "rsub"))
+    in_place = name.endswith("_") and not name.startswith("_")
+    scaled = source.scaled(operation, other, first)
+    if scaled is not None and not (in_place and place):
+        return noise_of(made(), scaled)
+    hidden = source.hidden(operation, other, first)
+    if hidden is None:
+        return None
+    value, draws = torch.as_tensor(hidden).detach(), given[place].numel()
+    if value.is_complex():
+        return None
+    value = value.broadcast_to(torch.broadcast_shapes(value.shape, given[place].shape))
+    whole: list[torch.Tensor] = []
+
+    def draw() -> Any:
+        whole.append(made())
+        return _numbers(whole[0])
+
+    facts = {"dtype": str(value.dtype).removeprefix("torch.")}
+    released = source.added(_numbers(value), draws, draw, facts)
+    with torch.no_grad():
+        whole[0].copy_(torch.as_tensor(released))
+    return whole[0]
+
+
+def _numbers(given: torch.Tensor) -> NDArray[Any]:
+    """An array of its own, with which nothing is lost."""
+    return np.array(given.detach().cpu().double().numpy())
+
+
+def looked_at(given: Any) -> Any:
+    """What was given without noise, all of which is looked at."""
+    found: list[Noise] = []
+    plain = _plain(given, found)
+    for each in found:
+        each.source.seen()
+    return plain
+
 
 _SHARED = torch.default_generator
 _HANDLING = {"manual_seed": SEEDS, "seed": SEEDS, "initial_seed": READS}

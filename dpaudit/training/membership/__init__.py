@@ -6,13 +6,21 @@ whatever ``train(mask, rng)`` scores its examples by.
 
 from __future__ import annotations
 
-from dpaudit.training.membership.aggregated import DatasetScores, RangeScores
-from dpaudit.training.membership.attacks import MembershipAttack, audit_membership
-from dpaudit.training.membership.lira import lira_offline, lira_online, logit_confidence
-from dpaudit.training.membership.one_run import audit_one_run, audit_scores
-from dpaudit.training.membership.rmia import rmia_offline, rmia_online
-from dpaudit.training.membership.roc import Roc
-from dpaudit.training.membership.shadows import Train
+from dpaudit.training.membership.attacks import (
+    MembershipAttack,
+    audit_membership,
+    audit_one_run,
+    audit_scores,
+)
+from dpaudit.training.membership.guessing import Roc
+from dpaudit.training.membership.shadow_scores import (
+    lira_offline,
+    lira_online,
+    logit_confidence,
+    rmia_offline,
+    rmia_online,
+)
+from dpaudit.training.membership.shadows import DatasetScores, RangeScores, Train
 
 __all__ = [
     "DatasetScores",

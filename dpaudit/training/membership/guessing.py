@@ -1,13 +1,20 @@
-"""From scores to guesses, and from right guesses to a bound, all fixed before a score is seen.
+"""What a membership audit tests: a stated (ε, δ), a plan's whole curve, or both.
+
+How well an attack's scores tell members from non-members: a description, not evidence.
+
+From scores to guesses, and from right guesses to a bound, all fixed before a score is seen.
 
 A rule says how many of the largest scores are guessed to be members and how many of the smallest
 to be none. Rules of which each guesses all that those before do are one series, and cost no more
 than one rule. Equal scores are ordered at random: the order in which canaries are stored may follow
 their membership.
+
+Weighing guesses about who was trained on: what is fixed before, and the record after.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +22,198 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dpaudit.accounting import guarantee
 from dpaudit.auditing.distinguishing.design import CURVE_SHARE
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
+from dpaudit.auditing.evidence.one_run_families import (
+    CurveFamily,
+    Least,
+    approximate_least,
+    curve_least,
+    gaussian_family,
+)
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.auditing.evidence.one_run_independent import INDEPENDENCE, independent_strength
 from dpaudit.auditing.evidence.one_run_walk import Walk
-from dpaudit.auditing.evidence.types import Flags
+from dpaudit.auditing.evidence.types import Flags, as_scores
+from dpaudit.auditing.execution import Execution
+from dpaudit.auditing.subjects.declared import claimed_curve
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural
-from dpaudit.certificate import Claim
+from dpaudit.base.validate import probability
+from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.training.membership.claims import bound_as_json
+from dpaudit.plan import MetricBall, Plan
+from dpaudit.training.membership.shadows import Role, generator
+
+
+@dataclass(frozen=True)
+class MembershipNull:
+    """The null hypothesis.
+
+    Attributes:
+        claim: its ε and δ.
+        least: its curve as a test sees it; None where (ε, δ) alone is claimed.
+        tighter: whether the claim says more than the plan's curve does.
+    """
+
+    claim: Claim
+    least: Least | None
+    tighter: bool = False
+
+    @property
+    def words(self) -> str:
+        """What is tested, for the record."""
+        if self.least is None:
+            return "(ε, δ) alone"
+        beside = ", and the tighter (ε, δ) of the claim" if self.tighter else ""
+        return f"the plan's whole curve δ(ε){beside}"
+
+
+def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> MembershipNull:
+    """The hypothesis of an audit: a plan gives its curve, and its ε where none is stated.
+
+    A claim that is looser than its plan is tested alone, a tighter one together with the curve:
+    each of them must hold.
+
+    Raises:
+        InputError: if there is neither ε nor plan, the plan proves no finite ε at δ, or its
+            neighbours do not differ in who takes part.
+    """
+    if plan is not None and not isinstance(plan, Plan):
+        raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
+    if plan is None:
+        if epsilon is None:
+            raise InputError("epsilon is missing, and there is no plan; give one of them.")
+        return MembershipNull(Claim(epsilon, delta), None)
+    if isinstance(plan.relation, MetricBall):
+        raise InputError(
+            f"plan has the relation {plan.relation}; membership is a matter of add-remove, "
+            "zero-out or replace-one."
+        )
+    if epsilon is None:
+        epsilon = guarantee(plan, delta).epsilon
+        if epsilon == math.inf:
+            raise InputError(f"delta is {delta:g}; the plan proves no finite epsilon there.")
+    claim = Claim(epsilon, delta)
+    curve, _ = claimed_curve(plan, claim)
+    if curve is None:
+        return MembershipNull(claim, None)
+    tighter = bool(curve(np.array([claim.epsilon]))[0] > claim.delta)
+    of_plan, of_claim = curve_least(curve), approximate_least(claim.epsilon, claim.delta)
+    return MembershipNull(claim, lambda p: np.maximum(of_plan(p), of_claim(p)), tighter)
+
+
+def bound_as_json(epsilon: float) -> float | str:
+    """A bound on ε in the details of a record, where strict JSON has no infinity.
+
+    >>> bound_as_json(1.5), bound_as_json(math.inf)
+    (1.5, 'infinity')
+    """
+    return "infinity" if epsilon == math.inf else epsilon
+
+
+LOW_RATES = (0.001, 0.01)
+"""False positive rates at which a record states the true positive rate."""
+
+_MOST_POINTS = 200
+
+
+def require_both_kinds(scores: ArrayLike, members: ArrayLike) -> tuple[Floats, Flags]:
+    """Scores and memberships of the same length, with members and non-members among them.
+
+    Raises:
+        InputError: if the lengths differ, a score is NaN, a membership neither a boolean nor 0 or
+            1, or one kind is missing.
+    """
+    values, given = as_scores(scores=scores), np.asarray(members)
+    if given.ndim != 1 or given.dtype.kind not in "biu" or not np.isin(given, (0, 1)).all():
+        raise InputError(
+            f"members has type {given.dtype} and shape {given.shape}; it must be a one-dimensional "
+            "array of booleans."
+        )
+    flags = given.astype(bool)
+    if values.size != flags.size:
+        raise InputError(
+            f"scores has {values.size} entries and members has {flags.size}; they must be as many."
+        )
+    if flags.all() or not flags.any():
+        missing = "no non-member" if flags.size and flags.all() else "no member"
+        raise InputError(f"members has {missing} among {flags.size}; an attack needs both kinds.")
+    return values, flags
+
+
+@dataclass(frozen=True, eq=False)
+class Roc:
+    """The operating points of all thresholds on a score.
+
+    Attributes:
+        fpr: share of non-members above each threshold, from 0 to 1, shape (n,).
+        tpr: share of members above it, from 0 to 1, shape (n,).
+    """
+
+    fpr: Floats
+    tpr: Floats
+
+    @classmethod
+    def of(cls, scores: ArrayLike, members: ArrayLike) -> Roc:
+        """The curve of scores that are large for members.
+
+        Args:
+            scores: shape (m,).
+            members: whether each was a member, shape (m,).
+
+        Raises:
+            InputError: if the lengths differ, a score is NaN, or all or none are members.
+
+        Example:
+            >>> roc = Roc.of([3.0, 2.0, 1.0, 0.0], [True, False, True, False])
+            >>> roc.auc, roc.tpr_at(0.0)
+            (0.75, 0.5)
+        """
+        values, flags = require_both_kinds(scores, members)
+        order = np.argsort(-values, kind="stable")
+        values, flags = values[order], flags[order]
+        # Equal scores are passed together.
+        last = np.append(values[1:] != values[:-1], True)
+        hits, alarms = np.cumsum(flags)[last], np.cumsum(~flags)[last]
+        return cls(np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]))
+
+    @property
+    def auc(self) -> float:
+        """Area below the curve: the chance that a member scores higher, ties counted half."""
+        widths = np.diff(self.fpr)
+        return float((widths * (self.tpr[1:] + self.tpr[:-1])).sum() / 2)
+
+    def tpr_at(self, fpr: float) -> float:
+        """The largest true positive rate of a threshold with at most that false positive rate.
+
+        Raises:
+            InputError: if ``fpr`` is outside [0, 1).
+        """
+        limit = probability(fpr=fpr)
+        return float(self.tpr[np.searchsorted(self.fpr, limit, side="right") - 1])
+
+    def details(self) -> dict[str, Any]:
+        """``roc`` (at most 200 points, increasing), ``auc`` and ``tpr_at_fpr`` as JSON values."""
+        fpr, tpr = self._thinned()
+        return {
+            "roc": {"fpr": fpr.tolist(), "tpr": tpr.tolist()},
+            "auc": self.auc,
+            "tpr_at_fpr": {f"{rate:g}": self.tpr_at(rate) for rate in LOW_RATES},
+        }
+
+    def _thinned(self) -> tuple[Floats, Floats]:
+        """At most 200 points, half of them even in the logarithm of the false positive rate."""
+        size = self.fpr.size
+        if size <= _MOST_POINTS:
+            return self.fpr, self.tpr
+        even = np.linspace(0, size - 1, _MOST_POINTS // 2)
+        logarithmic = np.geomspace(1, size, _MOST_POINTS // 2) - 1
+        kept = np.unique(np.rint(np.concatenate([even, logarithmic])).astype(int))
+        return self.fpr[kept], self.tpr[kept]
+
 
 _UNFAIR = 1e-9
 _STEPS_BOTH, _STEPS_TOP = 12, 7
@@ -280,3 +467,107 @@ class OneRunEvidence:
                 first = bisect_left(range(g + 1), True, lo=1, key=rejects)
                 fewest[rule] = min(first, fewest.get(rule, first))
         return fewest
+
+
+class GuessAudit:
+    """What is decided before anything is trained.
+
+    Args:
+        null: what is tested.
+        canaries: m, all that may be guessed.
+        guesses: how many are guessed members and how many none; many numbers where not given.
+        execution: its confidence and its seed are used.
+
+    Attributes:
+        seed: of the whole audit.
+
+    Raises:
+        InputError: if the guesses are no two numbers, more than the canaries, or too few to show
+            anything.
+    """
+
+    def __init__(
+        self,
+        null: MembershipNull,
+        canaries: int,
+        guesses: tuple[int, int] | None,
+        execution: Execution,
+    ) -> None:
+        self._null = null
+        self._design = design = _design(guesses, canaries, null.claim.delta)
+        self._confidence = execution.confidence
+        self.seed = execution.known_seed()
+        share = (1.0 - self._confidence) * design.series[0].share
+        needed = int(np.ceil(-np.log2(share)))
+        most = max(rule.made for rule in design.rules)
+        if most < needed:
+            raise InputError(
+                f"there are {most} guesses; even if all were right, {needed} are needed at "
+                f"{self._confidence:g} confidence, so use more canaries."
+            )
+
+    def record(
+        self, scores: Floats, members: Flags, method: str, runs: int, further: dict[str, Any]
+    ) -> AuditRecord:
+        """Guess, and weigh what the guesses show."""
+        values, flags = require_both_kinds(scores, members)
+        require_fair_coins(flags)
+        correct = guess(values, flags, self._design.rules, generator(self.seed, Role.TIES))
+        claim, confidence = self._null.claim, self._confidence
+        evidence = OneRunEvidence(self._design, correct, claim, self._null.least, confidence)
+        p_value, best = evidence.p_value()
+        lower, chosen = evidence.lower_bound()
+        refuted = p_value <= 1.0 - confidence
+        shown = best if refuted else chosen
+        details: dict[str, Any] = {
+            "test": "one-run audit",
+            "null": self._null.words,
+            "canaries": values.size,
+            "guesses": shown.made,
+            "correct": correct[shown],
+            "rules_tried": len(correct),
+            "p_value": p_value,
+            **further,
+        }
+        if claim.delta > 0:
+            details["family"] = evidence.within(gaussian_family())
+            details["if_independent"] = evidence.independent(gaussian_family())
+        return AuditRecord(
+            refuted=refuted,
+            method=method,
+            claim_epsilon=claim.epsilon,
+            delta=claim.delta,
+            # Beside a curve (ε, δ) has a share of the error: at that, no more than this is shown.
+            epsilon_lower=lower if refuted else min(lower, claim.epsilon),
+            confidence=confidence,
+            runs=runs,
+            event=f"{shown.describe()}: {correct[shown]} of {shown.made} guesses right",
+            seed=self.seed,
+            pair={"x": "an example is trained on", "x_prime": "it is left out"},
+            power="" if refuted else _power(evidence),
+            details=details | Roc.of(values, flags).details(),
+        )
+
+
+def _design(guesses: tuple[int, int] | None, canaries: int, delta: float) -> Design:
+    if guesses is None:
+        return Design.default(canaries, delta)
+    if not isinstance(guesses, Sequence) or len(guesses) != 2:
+        raise InputError(f"guesses is {guesses!r}; it must be two numbers, (members, others).")
+    rule = Rule(*guesses)
+    if rule.made > canaries:
+        raise InputError(f"guesses is {tuple(guesses)}; there are only {canaries} canaries.")
+    return Design.fixed(canaries, rule)
+
+
+def _power(evidence: OneRunEvidence) -> str:
+    shown, needed = evidence.needed()
+    if needed is None:
+        return (
+            f"Even {shown.made} right guesses of {shown.made} would not have refuted "
+            f"{evidence.claim}; more canaries are needed."
+        )
+    return (
+        f"{shown.made} guesses on {evidence.design.canaries} canaries had "
+        f"{evidence.correct[shown]} right; {needed} would have refuted {evidence.claim}."
+    )

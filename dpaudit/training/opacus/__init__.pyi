@@ -2,6 +2,6 @@ from .attaching import Training as Training
 from .attaching import attach as attach
 from .estimator import Privacy as Privacy
 from .estimator import PrivateClassifier as PrivateClassifier
-from .fixed_batches import FixedBatches as FixedBatches
+from .loaders import FixedBatches as FixedBatches
+from .loaders import PoissonLoader as PoissonLoader
 from .step import ObservedStep as ObservedStep
-from .units import PoissonLoader as PoissonLoader

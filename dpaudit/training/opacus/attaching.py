@@ -48,32 +48,34 @@ from dpaudit.certificate import (
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 from dpaudit.training.opacus.batches import watch
-from dpaudit.training.opacus.correlated import CorrelatedOptimizer, is_correlated
-from dpaudit.training.opacus.failures import explain
+from dpaudit.training.opacus.clipping import GhostSums
 from dpaudit.training.opacus.findings import (
     NOT_COVERED,
     batch_findings,
     optimizer_findings,
     without_amplification,
 )
-from dpaudit.training.opacus.ghost import GhostSums
-from dpaudit.training.opacus.optimizer import ObservedOptimizer, labelled
-from dpaudit.training.opacus.processes import (
+from dpaudit.training.opacus.loaders import PoissonLoader, UserSums, require_unit
+from dpaudit.training.opacus.optimizer import (
+    CorrelatedOptimizer,
+    ObservedOptimizer,
     RemoteLedger,
     SharedOptimizer,
     from_all,
     from_first,
+    is_correlated,
     is_follower,
+    labelled,
 )
-from dpaudit.training.opacus.rng_checks import Inputs
+from dpaudit.training.opacus.side_effects import Inputs
 from dpaudit.training.opacus.step import (
     ObservedStep,
     clips_adaptively,
     clips_in_the_loss,
+    explain,
     is_distributed,
     require_supported,
 )
-from dpaudit.training.opacus.units import PoissonLoader, UserSums, require_unit
 
 _HELD = "_opacus_training"
 """Where a ledger holds its training, so that no attachment is forgotten with its result."""

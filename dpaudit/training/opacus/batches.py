@@ -28,9 +28,8 @@ from torch.utils.data import (
 
 from dpaudit.base.errors import InputError
 from dpaudit.plan.dp_sgd import Batching
-from dpaudit.training.opacus.fixed_batches import FixedBatches
-from dpaudit.training.opacus.rng_checks import Randomness
-from dpaudit.training.opacus.units import UnitBatches
+from dpaudit.training.opacus.loaders import FixedBatches, UnitBatches
+from dpaudit.training.opacus.side_effects import Randomness
 
 FALSE_ALARM = 1e-6
 

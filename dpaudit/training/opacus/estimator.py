@@ -29,7 +29,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import AddRemove, Contribution, Invocation, Plan, PrivacyUnit, TrustModel
 from dpaudit.training.opacus.attaching import Training, attach
-from dpaudit.training.opacus.units import PoissonLoader, fresh_generator
+from dpaudit.training.opacus.loaders import PoissonLoader, fresh_generator
 
 _found = FindingTable(__name__)
 Floats = NDArray[np.float64]

@@ -1,21 +1,40 @@
-"""An opacus optimizer whose noise goes through a ledger."""
+"""An opacus optimizer whose noise goes through a ledger.
+
+Trainings whose noise is correlated over their steps: DP-FTRL and matrix factorisation.
+
+Kairouz et al. 2021 (DP-FTRL) and Choquette-Choo et al. 2023 (banded factorisations, several
+passes): what is released are the noisy prefix sums of clipped gradients, and each step takes their
+difference. The noise is the ledger's own. A unit takes part once a pass, always in the same batch.
+
+Trainings of several processes: process 0 holds the ledger, and the others ask it.
+
+Every process has a shard of the units and its own batches; process 0 alone adds noise, to its own
+part of a sum that is formed afterwards. So a step is one release of the whole, if all processes
+clip to the same norm and no unit is in two shards. Before each step all processes say what they are
+about to do; one that refuses stops them all, before noise.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import torch
+from torch import distributed
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError, PlanMismatchError
-from dpaudit.ledger import Ledger
+from dpaudit.base.errors import DpAuditError, InputError, PlanMismatchError
+from dpaudit.ledger import Entry, Ledger, Stream
 from dpaudit.mechanisms import Gaussian, Mechanism
-from dpaudit.plan import AddRemove, Invocation
-from dpaudit.training.opacus.adaptive import AdaptiveNoise
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import AddRemove, Invocation, Plan
 from dpaudit.training.opacus.batches import BatchStream
-from dpaudit.training.opacus.copies import Kept
-from dpaudit.training.opacus.ghost import GhostSums
-from dpaudit.training.opacus.rng_checks import Inputs, Randomness, Writes
+from dpaudit.training.opacus.clipping import AdaptiveNoise, GhostSums
+from dpaudit.training.opacus.loaders import FixedBatches
+from dpaudit.training.opacus.side_effects import Inputs, Kept, Randomness, Writes, content
 from dpaudit.training.opacus.step import (
     SAMPLER,
     GradientNoise,
@@ -341,3 +360,180 @@ def labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
         places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
         raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
     return found
+
+
+class CorrelatedOptimizer(ObservedOptimizer):
+    """An optimizer that takes differences of noisy prefix sums; opacus draws no noise for it."""
+
+    sampler = None  # the ledger itself
+
+    def __init__(self, loader: Any, *given: Any) -> None:
+        super().__init__(*given)
+        self._loader = loader
+        self._sums: Stream | None = None
+        self._last: Any = 0.0
+        self._used: int | None = None
+        self._places: dict[int | None, int] = {}  # of batches in their pass, by digest
+        if len(self.declared) > 1 or self._adaptive or not _fixed(self.stream):
+            raise InputError(
+                f"at is {self.label!r}, a continual release; it takes one invocation, one clip "
+                "norm, and a loader with batch_sampler=FixedBatches(...)."
+            )
+
+    def charged(self, charges: Counter[str]) -> int:
+        """The whole stream is one charge, of however many steps."""
+        return len(self.steps)
+
+    def _next(self) -> tuple[Invocation, str | None]:
+        return self.declared[0], None
+
+    def _mechanism(self, invocation: Invocation) -> Mechanism:
+        noise = float(self._optimizer.noise_multiplier)
+        if noise:
+            raise PlanMismatchError(
+                f"{invocation.describe()} has noise of the ledger, and opacus would add its own of "
+                f"{noise:g}; give make_private noise_multiplier=0."
+            )
+        self._require_norm(invocation, clip_norm(self._optimizer))
+        return invocation.mechanism
+
+    def _passed(self, ready: Ready) -> None:
+        stream, invocation = self.stream, ready.invocation
+        assert stream is not None
+        strays = stream.strays
+        self._used = stream.use(self._units, self._batches)
+        here = stream.position
+        seen = None if self._inputs is None else self._inputs.last
+        place = here if seen is None else self._places.setdefault(seen, here)
+        if stream.strays > strays or (place != here and self._rows(place) != self._rows(here)):
+            raise PlanMismatchError(
+                f"{invocation.describe()} sums what its loader draws, each batch once a pass; this "
+                "step has another one."
+            )
+        value = self._noise.value()
+        if self._sums is None:
+            mechanism = ready.mechanism
+            assert isinstance(mechanism, Continual)
+            self._sums = self._ledger.stream(mechanism, value.shape, at=invocation.at)
+        noisy = self._sums.add(value, unit=f"batch {here}")
+        self._noise.impose(np.asarray(noisy - self._last))
+        self._last = noisy
+        self._note(ready)
+
+    def _use(self) -> int | None:
+        return self._used
+
+    def _rows(self, place: int) -> Any:
+        """The rows of a batch, by its place; two batches may well have the same ones."""
+        rows = [self._loader.dataset[row] for row in self._loader.batch_sampler.batches[place]]
+        return content(self._loader.collate_fn(rows))
+
+
+def _fixed(stream: BatchStream | None) -> bool:
+    return stream is not None and isinstance(stream.sampler, FixedBatches)
+
+
+def is_correlated(declared: tuple[Invocation, ...]) -> bool:
+    """Whether noise is declared that is correlated over the steps."""
+    return isinstance(declared[0].mechanism, Continual)
+
+
+def is_follower() -> bool:
+    """Whether this is a process of several, and not the one that holds the ledger."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return False
+    return int(distributed.get_rank()) > 0
+
+
+def from_first(value: Any) -> Any:
+    """What process 0 gives; for all processes together."""
+    held = [value]
+    distributed.broadcast_object_list(held, src=0)
+    return held[0]
+
+
+def from_all(value: Any) -> list[Any]:
+    """What each process gives, by rank; for all processes together."""
+    held = [None] * distributed.get_world_size()
+    distributed.all_gather_object(held, value)
+    return held
+
+
+class RemoteLedger:
+    """Stands for the ledger of process 0 in another process.
+
+    Attributes:
+        plan: that of the ledger; None before the first optimizer is attached.
+    """
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(())
+
+    def check(self) -> None:
+        """What ran is compared with the plan where the ledger is."""
+
+    def left(self) -> Iterator[str]:
+        """What ran less often than declared: known where the ledger is."""
+        return iter(())
+
+    def spent(self) -> NoReturn:
+        """Known where the ledger is, and refused here."""
+        raise InputError("the ledger is that of process 0; ask there what was spent.")
+
+
+class SharedOptimizer(ObservedOptimizer):
+    """One process's part of an optimizer of several."""
+
+    def _noisy(self) -> None:
+        refused = None
+        try:
+            ready = self._prepared()
+            told = (1.0, *self._numbers(ready))
+        except DpAuditError as error:
+            refused, told = error, (0.0,) * 7
+        device = self._optimizer.params[0].device
+        mine = torch.tensor(told, dtype=torch.float64, device=device)
+        all_told = [torch.empty_like(mine) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(all_told, mine)
+        if refused is not None:
+            raise refused
+        if not all(each[0] for each in all_told):
+            raise PlanMismatchError(
+                "another process refused this step, so that no process takes it."
+            )
+        if not all(torch.equal(each, mine) for each in all_told):
+            raise PlanMismatchError(
+                "the processes differ in noise multiplier, clip norm, divisor, data size, seed or "
+                "epoch of the shards; give all of them the same."
+            )
+        self._passed(ready)
+
+    def _numbers(self, ready: Ready) -> tuple[float, ...]:
+        """What all processes must have alike: numbers of the step, and how units are shared out."""
+        optimizer = self._optimizer
+        divisor = float(optimizer.expected_batch_size) if self.divides else 0.0
+        shards = (0.0, 0.0, 0.0) if self.stream is None else self.stream.shards()
+        return float(optimizer.noise_multiplier), ready.norm, divisor, *shards
+
+    def _passed(self, ready: Ready) -> None:
+        """The ledger's answer, for all."""
+        if distributed.get_rank() == 0:
+            try:
+                super()._passed(ready)
+            except BaseException:
+                from_first(False)
+                raise
+            from_first(True)
+            return
+        if not from_first(None):
+            raise PlanMismatchError("process 0 refused this step; its own error says why.")
+        self._noise.draw()
+        self._note(ready)

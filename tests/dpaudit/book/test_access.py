@@ -26,6 +26,7 @@ from dpaudit.book import (
     DataSet,
     Role,
     Status,
+    databases,
     decide,
     holder,
     issue,
@@ -34,7 +35,6 @@ from dpaudit.book import (
     record_refusal,
     remaining_budgets,
     revoke,
-    schema,
     still_held,
     tokens,
     verify_book,
@@ -238,7 +238,7 @@ def test_what_is_public_is_declared_and_may_be_taken_back(guarded):
 
 def test_a_book_of_earlier_tables_goes_on(url, clock, monkeypatch):
     with monkeypatch.context() as before:
-        before.setattr(schema, "STEPS", schema.STEPS[:-1])
+        before.setattr(databases, "STEPS", databases.STEPS[:-1])
         old = Book.create(url, by="officer", clock=clock)
         old.add(DataSet("visits", *ABOUT), by="officer")
         old.add(BudgetRecord("main", "visits", limit_of({"epsilon": 1.0})), by="officer")

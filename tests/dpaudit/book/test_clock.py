@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from dpaudit.base.errors import InputError
 from dpaudit.book import set_clock, verify_book
-from dpaudit.book.windows import longest_pause
+from dpaudit.book.limits import longest_pause
 
 PLAN = laplace(2.0)
 

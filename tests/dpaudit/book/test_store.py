@@ -16,7 +16,7 @@ from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian, laplace, one_by_one
 
 from dpaudit.base.errors import BudgetExceededError, InputError
-from dpaudit.book import Book, BudgetRecord, limit_of, remaining_budgets, schema, verify_book
+from dpaudit.book import Book, BudgetRecord, databases, limit_of, remaining_budgets, verify_book
 from dpaudit.book.store import Store, Transaction
 
 PLAN = laplace(32.0)
@@ -331,15 +331,15 @@ def test_several_make_the_book_at_once(url):
 
 
 def test_a_new_book_has_the_newest_tables(url, monkeypatch):
-    steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
-    monkeypatch.setattr(schema, "STEPS", steps)
+    steps = (*databases.STEPS, ("CREATE TABLE later (one INTEGER)",))
+    monkeypatch.setattr(databases, "STEPS", steps)
     assert verify_book(Book.create(url, by="officer"))["lines"] == 1
 
 
 def test_older_and_newer_tables(url, book, monkeypatch):
-    known = len(schema.STEPS)
-    steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
-    monkeypatch.setattr(schema, "STEPS", steps)
+    known = len(databases.STEPS)
+    steps = (*databases.STEPS, ("CREATE TABLE later (one INTEGER)",))
+    monkeypatch.setattr(databases, "STEPS", steps)
     with pytest.raises(
         InputError, match=f"version {known}, and {known + 1} is known: older: dpaudit"
     ):
@@ -347,7 +347,7 @@ def test_older_and_newer_tables(url, book, monkeypatch):
     newer = filled(Book.create(url, by="officer"), epsilon=1.0)
     ask(newer, PLAN)
     assert verify_book(newer)["releases"] == 1
-    monkeypatch.setattr(schema, "STEPS", steps[:known])
+    monkeypatch.setattr(databases, "STEPS", steps[:known])
     with pytest.raises(InputError, match="newer"):
         Book(url)
     with pytest.raises(BudgetExceededError):

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from dpaudit.base.errors import InputError
-from dpaudit.book.windows import charged, checked_window, span_of, together
+from dpaudit.book.limits import charged, checked_window, span_of, together
 
 DAY = date(2026, 11, 23)  # a Monday
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit import InputError
-from dpaudit.base.optional_import import optional_import
-from dpaudit.signing.envelope import Envelope
-from dpaudit.signing.keys import key_id, load_public
+from dpaudit.signing.keys import agent_key, key_id, load_public
+from dpaudit.signing.statements import Envelope
 
 pytest.importorskip("paramiko", reason="the extra sign is not installed")
 
@@ -45,7 +44,7 @@ def agent(tmp_path, monkeypatch):
 
 
 def held(name):
-    return optional_import("sign", "dpaudit.signing.agent", what="a test").agent_key(name)
+    return agent_key(name)
 
 
 def test_a_key_of_an_agent_signs_like_any_other(agent):

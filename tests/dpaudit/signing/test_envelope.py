@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from dpaudit import InputError, TamperedError
-from dpaudit.signing.envelope import PAYLOAD_TYPE, Envelope, parsed
 from dpaudit.signing.keys import key_id
+from dpaudit.signing.statements import PAYLOAD_TYPE, Envelope, parsed
 
 ANA, BEN, EVE = (Ed25519PrivateKey.from_private_bytes(bytes([n] * 32)) for n in (1, 2, 3))
 IDS = [key_id(key.public_key()) for key in (ANA, BEN, EVE)]

@@ -79,7 +79,7 @@ def test_passwords_come_from_the_environment_or_a_terminal(call, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     asked = []
     monkeypatch.setattr(
-        "dpaudit.signing.commands.typer.prompt", lambda *_, **how: asked.append(how) or "first"
+        "dpaudit.signing.application.typer.prompt", lambda *_, **how: asked.append(how) or "first"
     )
     assert call(*words)[0] == 0
     assert [(how["hide_input"], how["confirmation_prompt"]) for how in asked] == [(True, False)]

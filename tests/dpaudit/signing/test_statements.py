@@ -17,10 +17,10 @@ from dpaudit import Claim, InputError, Ledger, TamperedError, certify
 from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
 from dpaudit.ledger import summarise_journal
-from dpaudit.signing.envelope import Envelope
 from dpaudit.signing.keys import key_id
 from dpaudit.signing.statements import (
     JOURNAL_TYPE,
+    Envelope,
     Statement,
     journal_statement,
     signed_certificate,

@@ -239,7 +239,7 @@ def test_no_name_is_beside_the_output_while_it_is_written(each, monkeypatch, unn
         seen.extend(Path().glob(".people-*"))
         Path("other").write_text("x")
 
-    monkeypatch.setattr("dpaudit.book.people_files.charge_people", charging)
+    monkeypatch.setattr("dpaudit.book.people.charge_people", charging)
     assert charge(each, "ann\n", "part")[0] == 0
     assert (Path("part").read_text(), bool(seen)) == ("ann\n", not unnamed)
     code, _, err = charge(each, "ann\n", "part")

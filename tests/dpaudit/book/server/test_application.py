@@ -28,7 +28,7 @@ from dpaudit.book import (
     verify_book,
 )
 from dpaudit.book.server.api import Ended
-from dpaudit.book.server.callers import Denials
+from dpaudit.book.server.request_context import Denials
 
 PLAN = laplace(4.0).to_dict()
 FILE = """

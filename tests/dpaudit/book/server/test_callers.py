@@ -9,7 +9,7 @@ from booking import filled
 
 from dpaudit.base.errors import AccessError
 from dpaudit.book import Role, issue
-from dpaudit.book.server.callers import SECONDS, Callers
+from dpaudit.book.server.request_context import SECONDS, Callers
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def test_a_session_ends(book, callers, monkeypatch):
 
 
 def test_of_very_many_sessions_the_oldest_end(book, callers, monkeypatch):
-    monkeypatch.setattr("dpaudit.book.server.callers._MOST_SESSIONS", 3)
+    monkeypatch.setattr("dpaudit.book.server.request_context._MOST_SESSIONS", 3)
     secret = issue(book, "ann", "analyst", by="officer")
     cookies = [callers.begin(secret) for _ in range(5)]
     assert [callers.by_session(each) is not None for each in cookies] == [False] * 2 + [True] * 3
 
 
 def test_nobody_s_sessions_end_because_of_another_s(book, callers, monkeypatch):
-    monkeypatch.setattr("dpaudit.book.server.callers._MOST_OF_ONE", 3)
+    monkeypatch.setattr("dpaudit.book.server.request_context._MOST_OF_ONE", 3)
     mine = callers.begin(issue(book, "ann", "analyst", by="officer"))
     secret = issue(book, "eve", "viewer", by="officer")
     cookies = [callers.begin(secret) for _ in range(9)]

@@ -12,14 +12,13 @@ pytest.importorskip("uvicorn")
 
 from web_client import serving
 
-from dpaudit.book.server import idle_timeout
-from dpaudit.book.server.idle_timeout import IdleTimeoutProtocol
-from dpaudit.book.server.server import Place
+from dpaudit.book.server import server as listening
+from dpaudit.book.server.server import IdleTimeoutProtocol, Place
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /public HTTP/1.1\r\nHost: x\r\nX: "])
 def test_a_connection_without_a_request_ends(guarded, monkeypatch, sent):
-    monkeypatch.setattr(idle_timeout, "SECONDS", 0.2)
+    monkeypatch.setattr(listening, "SECONDS", 0.2)
     told = {"http": IdleTimeoutProtocol, "limit_concurrency": 9}
     with serving(guarded, server=told) as client, ExitStack() as held:
         place = "127.0.0.1", client.port

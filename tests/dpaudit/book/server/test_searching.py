@@ -7,7 +7,7 @@ from booking import ask, filled, gaussian
 
 from dpaudit.base.errors import InputError
 from dpaudit.book import Book, DataSet
-from dpaudit.book.server.searching import find
+from dpaudit.book.server.api import find
 
 PURPOSES = ("a dashboard", "Ein Überblick", 'say "hi" 100 %', "under_score \\ back", "dataset")
 

@@ -14,7 +14,7 @@ from dpaudit.auditing.evidence.one_run_families import (
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Gaussian, GaussianPair
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
-from dpaudit.training.membership.claims import membership_null
+from dpaudit.training.membership.guessing import membership_null
 
 DELTA = 1e-5
 P = np.array([0.01, 0.3, 0.9])

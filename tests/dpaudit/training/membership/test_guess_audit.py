@@ -10,8 +10,7 @@ import pytest
 from dpaudit.auditing import Execution
 from dpaudit.auditing.evidence.one_run_families import gaussian_family
 from dpaudit.base.errors import InputError
-from dpaudit.training.membership.claims import membership_null
-from dpaudit.training.membership.guess_audit import GuessAudit
+from dpaudit.training.membership.guessing import GuessAudit, membership_null
 
 NULL = membership_null(1.0, 1e-5, None)
 

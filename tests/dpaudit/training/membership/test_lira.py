@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit.base.errors import InputError
-from dpaudit.training.membership.lira import lira_offline, lira_online, logit_confidence
+from dpaudit.training.membership.shadow_scores import lira_offline, lira_online, logit_confidence
 from dpaudit.training.membership.shadows import balanced_masks
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpaudit.base.errors import InputError
-from dpaudit.training.membership.rmia import rmia_offline, rmia_online
-from dpaudit.training.membership.roc import Roc
+from dpaudit.training.membership.guessing import Roc
+from dpaudit.training.membership.shadow_scores import rmia_offline, rmia_online
 
 
 def world(models, examples=40, seed=0, shift=2.0):

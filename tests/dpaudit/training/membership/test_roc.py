@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from sklearn.metrics import roc_curve
 
 from dpaudit.base.errors import InputError
-from dpaudit.training.membership.roc import Roc, require_both_kinds
+from dpaudit.training.membership.guessing import Roc, require_both_kinds
 
 scored = st.integers(2, 40).flatmap(
     lambda n: st.tuples(

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dpaudit.training.opacus.copies import Kept, content
+from dpaudit.training.opacus.side_effects import Kept, content
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
