@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError
@@ -65,7 +66,8 @@ def shown_url(url: URL) -> str:
     if url.get_backend_name() != "sqlite":
         return f"book {shown('postgresql://' + (url.host or ''))}"
     path = str(url.database)
-    return "the book" if "@" in path or "passw" in path.lower() else f"book {shown(path)}"
+    plain = unquote(path).lower()
+    return "the book" if "@" in plain or "passw" in plain else f"book {shown(path)}"
 
 
 def exists(url: URL) -> bool:

@@ -1,15 +1,20 @@
 """What the log adds up to: each line changes it in one way, when it is written and when it is read.
 
-The tables of the database hold the same, for whoever looks up a part of it; ``verify`` compares.
+Whoever reads the log reads it here: verification, the course of a budget, the compliance report.
+The tables of the database hold the same, for whoever looks up a part of it; ``verify`` compares. A
+line of an unknown kind changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from dpaudit.base.errors import InputError
+from sqlalchemy import Connection, text
+
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
 from dpaudit.book.limits import Cost, together
@@ -17,6 +22,37 @@ from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, S
 
 Place = tuple[str, str]
 """A budget and one of its buckets."""
+_LINES = text("SELECT number, line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
+
+
+def log_lines(connection: Connection, at: int = 0) -> Iterator[str]:
+    """Yield the log's lines from a number on, as they were written.
+
+    Raises:
+        TamperedError: if a number is missing.
+    """
+    while rows := connection.execute(_LINES, {"at": at}).all():
+        yield from (row.line for row in rows)
+        at += len(rows)
+        if rows[-1].number != at - 1:
+            raise TamperedError("the book's log lacks a line, or numbers its lines otherwise.")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that was not done.
+
+    Attributes:
+        event: ``refused`` by a budget, or ``barred`` from what one may not.
+        day: on which.
+        dataset: name of the data set; empty where the log names none.
+        times: how often, since the line before it about the same.
+    """
+
+    event: str
+    day: str
+    dataset: str
+    times: int
 
 
 @dataclass
@@ -30,6 +66,7 @@ class State:
         releases: by id.
         people: budgets of each unit, by name.
         tokens: by the name of whose they are.
+        refusals: what budgets refused, and who tried what they may not.
         changed: what the lines that were applied have changed, as tables and keys.
     """
 
@@ -39,7 +76,16 @@ class State:
     releases: dict[str, Release] = field(default_factory=dict)
     people: dict[str, People] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
     changed: set[tuple[str, Any]] = field(default_factory=set)
+
+    @classmethod
+    def of_log(cls, connection: Connection) -> Self:
+        """Read the whole log, of which nothing is checked here."""
+        state = cls()
+        for line in log_lines(connection):
+            state.apply(json.loads(line))
+        return state
 
     def dataset(self, name: str) -> DataSet:
         """A data set.
@@ -144,6 +190,17 @@ class State:
                 self.add(name, bucket, [-each for each in cost])
         told = {name: line[name] for name in ("status", "ran", "certificate")}
         self._update(line, lines=line["lines"], head=line["head"], **told)
+
+    def _refused(self, line: Mapping[str, Any]) -> None:
+        times = line.get("times", 1)  # the 1st, 2nd, 4th, 8th … of a day have lines
+        self._refuse(line, times - times // 2)
+
+    def _barred(self, line: Mapping[str, Any]) -> None:
+        self._refuse(line, line.get("times", 1))
+
+    def _refuse(self, line: Mapping[str, Any], times: int) -> None:
+        made = Refusal(line["event"], line["at"][:10], line.get("dataset", ""), times)
+        self.refusals.append(made)
 
     def _update(self, line: Mapping[str, Any], **fields: Any) -> None:
         self._put(replace(self.releases[line["release"]], **fields), self.releases)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, text
@@ -176,7 +177,8 @@ class Store:
                     yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
-            for secret in filter(None, (self.url.password, *self.url.query.values())):
+            given = chain.from_iterable(self.url.normalized_query.values())
+            for secret in filter(None, (self.url.password, *given)):
                 reason = reason.replace(str(secret), "***")
             again = "; ask again with the same request" if writes else ""
             if self.is_file and ("unable to open" in reason or "readonly" in reason):

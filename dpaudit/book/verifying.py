@@ -17,7 +17,7 @@ from dpaudit.book import databases, store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost, charged, span_of
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
-from dpaudit.book.state import State
+from dpaudit.book.state import State, log_lines
 from dpaudit.ledger import Anchor, AnchorState
 from dpaudit.plan import Plan
 
@@ -64,7 +64,8 @@ def verify_book(
     kinds = ("datasets", "budgets", "releases")
     counted = {kind: len(getattr(replay.state, kind)) for kind in kinds}
     log = {"book": head.book, "lines": head.lines, "head": head.hash}
-    return log | counted | {"refused": replay.refused}
+    refused = sum(each.times for each in replay.state.refusals if each.event == "refused")
+    return log | counted | {"refused": refused}
 
 
 def releases_as_logged(book: Book) -> tuple[list[Release], dict[str, tuple[str, ...]]]:
@@ -140,8 +141,6 @@ def _require_lines(stated: int, found: int, *, same: bool = True) -> None:
         )
 
 
-_LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
-
 _BEFORE = {
     "approved": "requested",
     "started": "reserved",
@@ -159,7 +158,7 @@ class _Replay:
     ) -> None:
         self._dearer = dearer
         self.state = State()
-        self.number, self.head, self.book, self.refused = 0, "", "", 0
+        self.number, self.head, self.book = 0, "", ""
         self.made = ""
         self._requests: set[str] = set()
         own = self.state
@@ -174,9 +173,7 @@ class _Replay:
 
     def lines(self) -> Iterator[Mapping[str, Any]]:
         """Every line, after it was checked and applied."""
-        while rows := self._connection.execute(_LINES, {"at": self.number}).all():
-            for row in rows:
-                yield self._next(row.line)
+        return map(self._next, log_lines(self._connection))
 
     def _next(self, row: str) -> Mapping[str, Any]:
         try:
@@ -222,9 +219,6 @@ class _Replay:
         kind = line["event"]
         if kind == "opened":
             self.book = line["book"]
-        elif kind == "refused":
-            times = line.get("times", 1)  # the 1st, 2nd, 4th, 8th … of a day have lines
-            self.refused += times - times // 2
         elif kind == "reserved":
             self._check_reserved(made := Release.from_dict(line["record"]), line["at"])
             self._check_charges(made)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import typer
 
@@ -24,7 +25,7 @@ def without_password(context: typer.Context, given: typer.CallbackParam, url: st
     """A book's URL; one that was typed has no password, as the list of processes would show it."""
     source = context.get_parameter_source(str(given.name))
     typed = source is not None and source.name == "COMMANDLINE"
-    if typed and url and (_PASSWORD.search(url) or "password=" in url.lower()):
+    if typed and url and (_PASSWORD.search(url) or "password=" in unquote(url).lower()):
         raise typer.BadParameter(
             "the URL has a password, which the list of processes shows; leave it out and set "
             "PGPASSWORD or PGPASSFILE, or give the whole URL in DPAUDIT_BOOK to dpaudit book"

@@ -30,13 +30,11 @@ class RenyiFilter(Filter):
         epsilon: ε of the whole.
         delta: δ of the whole, above 0.
         orders: the orders, each replaced by the next one of the accounting grid.
-        budgets: the budget of Rényi divergence at each order, shape (m,); negative where the order
-            is of no use.
     """
 
     delta: OpenProbability
     orders: tuple[Positive, ...] = field(default=(1.5, 2, 3, 4, 6, 8, 12, 16, 32, 64), kw_only=True)
-    budgets: Floats = field(init=False, repr=False)
+    _budgets: Floats = field(init=False, repr=False)
     _at: NDArray[np.intp] = field(init=False, repr=False)
     _spent: Floats = field(init=False, repr=False)
 
@@ -49,8 +47,13 @@ class RenyiFilter(Filter):
         self.orders = tuple(orders.tolist())
         share = math.log(self.delta) - math.log(orders.size)
         penalty = np.log1p(-1 / orders) - (share + np.log(orders)) / (orders - 1)
-        self.budgets = (self.epsilon - penalty) * (1 - 1e-12) - 1e-15
+        self._budgets = (self.epsilon - penalty) * (1 - 1e-12) - 1e-15
         self._spent = np.zeros(orders.size)
+
+    @property
+    def budgets(self) -> Floats:
+        """The budget of divergence at each order, shape (m,); negative where it is of no use."""
+        return self._budgets.copy()
 
     @property
     def spent(self) -> Floats:
@@ -60,7 +63,7 @@ class RenyiFilter(Filter):
     def _charge(self, part: Term) -> bool:
         refuse_slack(part)
         spent = (self._spent + part.count * renyi_curve(part)[self._at]) * (1 + 2.0**-51)
-        if not (spent <= self.budgets).any():
+        if not (spent <= self._budgets).any():
             return False
         self._spent = spent
         return True

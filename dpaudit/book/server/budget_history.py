@@ -1,26 +1,25 @@
-"""How much of each budget was left, over time; read from the log once, then its new lines."""
+"""How much of each budget was left, over time, for the pages of the server.
+
+The log is read once, through :class:`~dpaudit.book.state.State`, and then its new lines. What is
+read is believed; whether it holds, ``dpaudit book verify`` says.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
-
-from sqlalchemy import Connection, text
+from typing import Any, TypeVar
 
 from dpaudit.book import Book, BudgetRecord
-from dpaudit.book.limits import share_told
+from dpaudit.book.limits import EVER, Cost, share_told
+from dpaudit.book.state import State, log_lines
 
-_LINES = text(
-    'SELECT number, line FROM log WHERE number >= :at AND line NOT LIKE \'%"event":"anchored"%\' '
-    "ORDER BY number LIMIT 10000"
-)
-_SPENT = text("SELECT bucket, record FROM spent WHERE budget = :budget ORDER BY bucket")
 _MOST_POINTS = 300
 _MOST_ROWS = 24
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -42,82 +41,66 @@ class Point:
 
 
 class BudgetHistory:
-    """What was charged to budgets that never begin again, by day; of the others the book has sums.
+    """What was charged to budgets that never begin again, by day; of the others the sums.
 
     The log is only ever added to, so that what was read of it stays so.
     """
 
     def __init__(self, book: Book) -> None:
         self._book = book
+        self._state = State()
         self._number = 0
-        self._days: dict[str, dict[str, list[int]]] = {}
+        self._days: dict[str, dict[str, Cost]] = {}
+        """By budget for ever what was charged until the end of each day on which it changed."""
         self._lock = threading.Lock()
 
     def read(self) -> None:
         """Read what was added since the last time."""
-        with self._lock, self._book.reading() as connection:
-            self._read(connection)
+        with self._lock:
+            self._read()
 
     def of(self, budget: BudgetRecord) -> tuple[Point, ...]:
-        """The course of a budget: at most so many points as can be told apart, the last among them.
+        """Give the course of a budget: so many points as can be told apart, the last among them.
 
         Of a budget for ever a point is a day on which it changed, of one of calendar periods a
         period, of a rolling one the window that ends on a day.
         """
-        with self._lock, self._book.reading() as connection:
-            self._read(connection)
-            rows = list(self._rows(connection, budget))
-        step = max(1, -(-len(rows) // _MOST_POINTS))
-        kept = rows[::-1][::step][::-1]
-        return tuple(Point(at, budget.limit.share(total)) for at, total in kept)
+        with self._lock:
+            self._read()
+            rows = list(self._days.get(budget.name, {}).items())
+            if budget.window != EVER:
+                own = sorted(bucket for name, bucket in self._state.spent if name == budget.name)
+                rows = [(bucket, self._state.total(budget, bucket)) for bucket in own]
+        return tuple(
+            Point(at, budget.limit.share(total)) for at, total in _last(rows, _MOST_POINTS)
+        )
 
-    def _rows(
-        self, connection: Connection, budget: BudgetRecord
-    ) -> Iterator[tuple[str, Sequence[int]]]:
-        if budget.window == "ever":
-            total: list[int] = []
-            for day, change in sorted(self._days.get(budget.name, {}).items()):
-                total = [a + b for a, b in zip(total or [0] * len(change), change, strict=True)]
-                yield day, total
-            return
-        found = connection.execute(_SPENT, {"budget": budget.name})
-        spent = {row.bucket: json.loads(row.record) for row in found}
-        for bucket in spent:
-            rows = [spent[each] for each in budget.together(bucket) if each in spent]
-            yield bucket, [sum(each) for each in zip(*rows, strict=True)]
-
-    def _read(self, connection: Connection) -> None:
-        while rows := connection.execute(_LINES, {"at": self._number}).all():
-            for row in rows:
-                self._apply(json.loads(row.line))
-            self._number = rows[-1].number + 1
+    def _read(self) -> None:
+        with self._book.reading() as connection:
+            for text in log_lines(connection, self._number):
+                self._apply(json.loads(text))
+                self._number += 1
 
     def _apply(self, line: Mapping[str, Any]) -> None:
-        day = line["at"][:10]
-        if line["event"] == "budget":
-            for total in (line["carried"][b] for b in line["carried"] if b == "ever"):
-                self._add(line["record"]["name"], day, total)
-        elif line["event"] == "reserved":
-            for name, (buckets, cost) in line["record"]["charged"].items():
-                if buckets == ["ever"]:
-                    self._add(name, day, cost)
-        elif line["event"] == "ended":
-            for name, cost in line["returned"].items():
-                if name in self._days:
-                    self._add(name, day, [-each for each in cost])
+        state, day = self._state, line["at"][:10]
+        state.changed.clear()
+        state.apply(line)
+        for table, place in state.changed:
+            if table == "spent" and place[1] == EVER:
+                self._days.setdefault(place[0], {})[day] = state.spent[place]
+        if line["event"] == "ended":  # no later line is about it
+            del state.releases[line["release"]]
 
-    def _add(self, budget: str, day: str, cost: Sequence[int]) -> None:
-        days = self._days.setdefault(budget, {})
-        known = days.get(day)
-        days[day] = (
-            list(cost) if known is None else [a + b for a, b in zip(known, cost, strict=True)]
-        )
+
+def _last(items: Sequence[_Item], most: int) -> Sequence[_Item]:
+    """Thin out a sequence: the last of each of so many stretches."""
+    step = max(1, -(-len(items) // most))
+    return items[::-1][::step][::-1]
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:
-    """So many as a table may have: the last of each stretch."""
-    step = max(1, -(-len(points) // _MOST_ROWS))
-    return points[::-1][::step][::-1]
+    """Keep so many points as a table may have."""
+    return _last(points, _MOST_ROWS)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
-"""What was released in a period, what it cost, who answers for it: a report to print and file."""
+"""What was released in a period, what it cost, who answers for it: a report to print and file.
+
+``dpaudit book report`` and the server's page make it, from the book's log as
+:class:`~dpaudit.book.state.State` reads it. It says whether the book was recomputed for it.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import Connection, text
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
@@ -23,19 +24,12 @@ from dpaudit.book import (
     remaining_budgets,
     verify_book,
 )
+from dpaudit.book.databases import Seen, last_seen
 from dpaudit.book.server.templating import rendered, style
+from dpaudit.book.state import State
 from dpaudit.reporting.pdf.renderer import typeset
 
 _MOST_ROWS = 2000
-_HEAD = text("SELECT book, lines, hash FROM head")
-_RELEASES = text(
-    "SELECT record FROM release WHERE (:dataset = '' OR dataset = :dataset) "
-    "ORDER BY CAST(substr(id, 2) AS BIGINT)"
-)
-_REFUSALS = text(
-    'SELECT line FROM log WHERE line LIKE \'%"event":"refused"%\' '
-    'OR line LIKE \'%"event":"barred"%\' ORDER BY number'
-)
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ class Compliance:
         approved: how many of them somebody approved.
         refused: how often a budget refused in the period.
         barred: how often somebody tried what they may not.
-        head: identifier, lines and hash of the book's log.
+        seen: identifier, lines and hash of the book's log.
         verified: what verification found; None where it was not asked for.
     """
 
@@ -76,7 +70,7 @@ class Compliance:
     approved: int
     refused: int
     barred: int
-    head: Mapping[str, Any]
+    seen: Seen
     verified: str | None
 
     @property
@@ -119,14 +113,16 @@ def compliance(
     rooms = remaining_budgets(book, dataset or None)
     facts = verify_book(book) if verify else None
     with book.reading() as connection:
-        head = connection.execute(_HEAD).mappings().one()
-        found = list(_released(connection, dataset, days))
-        refusals = [
-            line
-            for row in connection.execute(_REFUSALS)
-            if _within((line := json.loads(row.line))["at"], days)
-            and dataset in ("", line.get("dataset", dataset))
-        ]
+        seen, state = last_seen(connection), State.of_log(connection)
+    found = [
+        each
+        for each in state.releases.values()
+        if _within(each.made, days) and dataset in ("", each.dataset)
+    ]
+    times: Counter[str] = Counter()
+    for each in state.refusals:
+        if _within(each.day, days) and (not dataset or each.dataset in ("", dataset)):
+            times[each.event] += each.times
     counts = [each for each in found if each.status is not Status.DENIED]
     return Compliance(
         *days,
@@ -135,9 +131,9 @@ def compliance(
         tuple(found[:_MOST_ROWS]),
         len(found),
         sum(1 for each in found if each.approved),
-        _counted(refusals, "refused"),
-        _counted(refusals, "barred"),
-        dict(head),
+        times["refused"],
+        times["barred"],
+        seen,
         None if facts is None else f"{facts['lines']} lines hold, and every sum is what they say",
     )
 
@@ -170,20 +166,9 @@ def _within(at: str, days: tuple[date, date]) -> bool:
     return days[0].isoformat() <= at[:10] <= days[1].isoformat()
 
 
-def _released(connection: Connection, dataset: str, days: tuple[date, date]) -> Iterator[Release]:
-    for row in connection.execute(_RELEASES, {"dataset": dataset}):
-        record = json.loads(row.record)
-        if _within(record["made"], days):
-            yield Release.from_dict(record)
-
-
 def _uses(known: RemainingBudget, releases: Sequence[Release]) -> Iterator[Use]:
     for own in known.left:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
         yield Use(own.budget, own.bucket, own.described, own.used, limit.used(total))
-
-
-def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:
-    return sum(line.get("times", 1) for line in lines if line["event"] == event)

@@ -179,3 +179,14 @@ def test_the_budget_cannot_be_raised_later() -> None:
     budget = ZcdpFilter(1.0, 1e-6)
     with pytest.raises(AttributeError):
         budget.rho = 100.0  # type: ignore[misc]
+
+
+def test_the_budgets_of_a_renyi_filter_stay_what_they_are():
+    budget = RenyiFilter(1.0, 1e-6)
+    before = budget.budgets.tolist()
+    budget.budgets[:] = 100.0
+    with pytest.raises(AttributeError):
+        budget.budgets = before  # type: ignore[misc]
+    assert budget.budgets.tolist() == before
+    with pytest.raises(BudgetExceededError):
+        budget.admit(use(Gaussian(0.5)))

@@ -275,6 +275,8 @@ def test_urls_that_are_none(url, tmp_path, monkeypatch):
         "postgresql://me:SECRET@[::1/none",
         "postgresql://me@localhost:1/none?password=SECRET",
         "postgresql://me@localhost:1/none?sslpassword=SECRET",
+        "postgresql://me@localhost:1/none?%70assword=SECRET",
+        "postgresql://me@localhost:1/none?password=SECRET&password=SECRET2",
         "postgresql://me@localhost:1/none?sslmode=SECRET",
         "postgresql://me@/none?host=SECRET.invalid",
         "postgresql:/me:SECRET@localhost/none",

@@ -144,7 +144,13 @@ def test_several_data_sets(book):
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://ann:hers@127.0.0.1:9/b", "postgresql://127.0.0.1:9/b?password=hers"]
+    "url",
+    [
+        "postgresql://ann:hers@127.0.0.1:9/b",
+        "postgresql://127.0.0.1:9/b?password=hers",
+        "postgresql://127.0.0.1:9/b?pass%77ord=hers",
+        "postgresql://127.0.0.1:9/b?sslmode=prefer&SSL%50%61ssword=hers",
+    ],
 )
 @pytest.mark.parametrize(
     "words",

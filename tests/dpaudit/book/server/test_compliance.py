@@ -7,7 +7,7 @@ from booking import ask, filled, gaussian
 from pages import Page
 
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
-from dpaudit.book import record_refusal
+from dpaudit.book import record_refusal, verify_book
 from dpaudit.book.server import compliance
 from dpaudit.book.server.compliance import write
 
@@ -38,8 +38,16 @@ def test_a_period(year):
     assert "in november" in page
     assert "in december" not in page
     assert "nobody recomputed it" in page
-    assert f"{november.head['lines']} lines" in page
+    assert f"{november.seen.lines} lines" in page
     assert compliance(year, "2020-01-01", "2020-01-02").releases == ()
+
+
+def test_refusals_are_counted_as_verification_does(year):
+    for _ in range(4):  # of five the 1st, the 2nd and the 4th have lines
+        with pytest.raises(BudgetExceededError):
+            ask(year, gaussian(0.1))
+    report = compliance(year, "2026-01-01", "2026-12-31")
+    assert report.refused == verify_book(year)["refused"] == 4
 
 
 def test_files(year, tmp_path):
