@@ -31,7 +31,7 @@ def offer(point: str, name: str, what: Any) -> None:
 
 
 def offered(point: str) -> Mapping[str, Any]:
-    """All that is offered at a point, by name, in the order of the applications."""
+    """Return all that is offered at a point, by name, in the order of the applications."""
     _load()
     return MappingProxyType(_offers[point])
 

@@ -231,7 +231,7 @@ class ChainEnd:
 
 
 def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]:
-    """The lines of a chained file, each with ``number``, ``previous`` and ``hash``, as they follow.
+    """Yield the lines of a chained file, each with ``number``, ``previous`` and ``hash``.
 
     Memory is that of one line, however long the file is.
 
@@ -262,7 +262,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
 
 
 def check_chain(path: Path | str) -> ChainEnd:
-    """The end of a chained file whose chain holds.
+    """Return the end of a chained file whose chain holds.
 
     Raises:
         TamperedError: naming the first line that does not follow from the one before.
@@ -278,14 +278,14 @@ def check_chain(path: Path | str) -> ChainEnd:
 
 
 def chained_line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes, str]:
-    """One line: canonical JSON, to which its own hash is added; and that hash."""
+    """Return one line: canonical JSON, to which its own hash is added; and that hash."""
     text = files.canonical_json({**record, "number": number, "previous": previous}).encode()
     own = hashlib.sha256(text).hexdigest()
     return text[:-1] + f',"hash":"{own}"}}\n'.encode(), own
 
 
 def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
-    """One line, given without its end, if it is whole and follows the line before, to the byte.
+    """Check that one line, without its end, is whole and follows the line before.
 
     Raises:
         TamperedError: naming the line.
@@ -309,7 +309,7 @@ def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name of a new file is in its folder for good."""
+    """Return the name of a new file is in its folder for good."""
     with suppress(OSError):  # not every system can
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -43,7 +43,7 @@ _OWN_PACKAGE = __name__.partition(".")[0] + "."
 
 
 def at_least(minimum: int, maximum: int | None = None) -> Check:
-    """The check of an integer within bounds, for an annotation."""
+    """Return the check of an integer within bounds, for an annotation."""
     return partial(validate.integer_at_least, minimum, maximum)
 
 
@@ -91,12 +91,12 @@ class Record(Checked):
     """Fields that are not written where they are None."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         return _written(self, self.left_out)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """What :meth:`to_dict` wrote.
+        """Return what :meth:`to_dict` wrote.
 
         Raises:
             InputError: if a field is unknown, missing or invalid.
@@ -135,18 +135,18 @@ class Kinded(Checked):
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
-        """Every known member of the family by its kind, those of installed packages included."""
+        """Return every member of the family by its kind, those of installed packages too."""
         load_extensions()
         return dict(cls._members)
 
     def to_dict(self) -> dict[str, Any]:
-        """The kind and the fields, as JSON values; fields that are None are left out."""
+        """Return the kind and the fields, as JSON values; fields that are None are left out."""
         names = frozenset(each.name for each in fields(self))  # type: ignore[arg-type]
         return {self.tag: self.kind} | _written(self, names)
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """A member; or what :meth:`to_dict` wrote; or a kind alone, where no field is needed.
+        """Give a member; or what :meth:`to_dict` wrote; or a kind alone, where no field is needed.
 
         Raises:
             InputError: if the kind or a field is unknown, missing or invalid.
@@ -159,7 +159,7 @@ class Kinded(Checked):
 
     @classmethod
     def named(cls, kind: object) -> type[Self]:
-        """The member of that kind.
+        """Return the member of that kind.
 
         Raises:
             InputError: if there is none; with the nearest kind.
@@ -172,7 +172,7 @@ class Kinded(Checked):
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
-        """The names of the fields that a record may have."""
+        """Return the names of the fields that a record may have."""
         return tuple(_written_fields(cls))
 
 
@@ -181,7 +181,7 @@ def _place(kind: type) -> tuple[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a field as a JSON value."""
+    """Return a value of a field as a JSON value."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Enum):
@@ -209,7 +209,7 @@ def _written(instance: Any, left_out: frozenset[str]) -> dict[str, Any]:
 
 
 def _read(kind: type[Any], what: str, record: object) -> Any:
-    """An instance from a record, every field by its annotation."""
+    """Return an instance from a record, every field by its annotation."""
     known = _written_fields(kind)
     given = toml_tables.table(what, record, known)
     for name, each in known.items():
@@ -226,7 +226,7 @@ def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def _reader_of(hint: Any) -> Callable[[Any], Any]:
-    """What makes a field's value of a JSON value; the constructor checks it."""
+    """Return what makes a field's value of a JSON value; the constructor checks it."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         inner = next((_reader_of(each) for each in arguments if each is not NoneType), _as_is)
@@ -245,7 +245,7 @@ def _as_is(value: Any) -> Any:
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
-    """The checked fields of a dataclass, in their order."""
+    """Return the checked fields of a dataclass, in their order."""
     _require_whole_equality(kind)
     hints = type_hints(kind, include_extras=True)
     found = ((each.name, _check_of(hints[each.name])) for each in fields(kind) if each.init)
@@ -273,7 +273,7 @@ def _require_whole_equality(kind: Any) -> None:
 
 
 def requirements(kind: type) -> dict[str, str]:
-    """What each checked field must be, in the words of the error that says so.
+    """Return what each checked field must be, in the words of the error that says so.
 
     >>> from dpaudit import Laplace
     >>> requirements(Laplace)["scale"]
@@ -289,7 +289,7 @@ def requirements(kind: type) -> dict[str, str]:
 
 
 def _check_of(hint: Any) -> Check | None:
-    """A function of a field's name and value, or None where a hint says nothing to check."""
+    """Return a function of a field's name and value, or None where a hint says nothing to check."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         named = next((each for each in arguments[1:] if callable(each)), None)
@@ -331,7 +331,7 @@ def _identical(one: Any, other: Any) -> bool:
 
 
 def _member(family: type[Kinded], name: str, value: Any) -> Any:
-    """A member, of a registered class exactly: a subclass could be anything under its kind."""
+    """Give a member, of a registered class exactly: a subclass could be anything under its kind."""
     _instance(family, name, value)
     if family._members.get(value.kind) is not type(value):
         raise InputError(
@@ -342,7 +342,7 @@ def _member(family: type[Kinded], name: str, value: Any) -> Any:
 
 
 def _exactly(kind: type, name: str, value: Any) -> Any:
-    """Of a class exactly, or of this package: others may be written as what they are not."""
+    """Take a class exactly, or this package's: others may be written as what they are not."""
     _instance(kind, name, value)
     if type(value) is not kind and not is_own(value):
         raise InputError(f"{name} is a {type(value).__name__:.60}; it must be a {kind.__name__}.")

@@ -27,22 +27,22 @@ _CANONICAL = json.JSONEncoder(
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    """Return the one JSON text of a value: sorted keys, no spaces, no NaN."""
     return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    """Hash the canonical JSON by SHA-256, to 64 hexadecimal digits."""
     return sha256(canonical_json(value).encode())
 
 
 def sha256(data: bytes) -> str:
-    """SHA-256 of bytes, as 64 hexadecimal digits."""
+    """Hash bytes by SHA-256, to 64 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
         InputError: if it is missing, too large, or not UTF-8 text.
@@ -55,7 +55,7 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
 
 
 def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
-    """The content of a regular file.
+    """Return the content of a regular file.
 
     Raises:
         InputError: if it is missing, too large, or no regular file.
@@ -69,7 +69,7 @@ def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
 
 @contextmanager
 def opened(path: Path | str, *, what: str) -> Iterator[BinaryIO]:
-    """A regular file, open for reading.
+    """Yield a regular file, open for reading.
 
     Raises:
         InputError: if it is missing, cannot be read, or is no regular file.
@@ -108,7 +108,7 @@ def _unreadable(path: Path, what: str, error: OSError) -> InputError:
 
 
 def parse_json(text: str, *, what: str) -> Any:
-    """JSON without duplicate keys, NaN, or unreasonable depth.
+    """Parse JSON without duplicate keys, NaN, or unreasonable depth.
 
     Raises:
         InputError: if the text is anything else.
@@ -154,7 +154,7 @@ def parse_json(text: str, *, what: str) -> Any:
 
 
 def load_json(path: Path | str, *, what: str, limit: int = MAX_JSON_BYTES) -> Any:
-    """The JSON value of a file.
+    """Return the JSON value of a file.
 
     Raises:
         InputError: if it is missing, too large or not JSON.
@@ -163,7 +163,7 @@ def load_json(path: Path | str, *, what: str, limit: int = MAX_JSON_BYTES) -> An
 
 
 def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
-    """The table of a TOML file.
+    """Return the table of a TOML file.
 
     Raises:
         InputError: if it is missing, too large or not TOML.
@@ -213,12 +213,12 @@ def write(path: Path | str, content: str | bytes) -> Path:
 
 
 def pretty_json(value: Any) -> str:
-    """JSON for people and diffs: sorted keys, two spaces, one line break at the end."""
+    """Write JSON for people and diffs: sorted keys, two spaces, one line break at the end."""
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def shown(path: Path | str) -> str:
-    """A path for a sentence: quoted, and of a long one its end.
+    """Return a path for a sentence: quoted, and of a long one its end.
 
     >>> shown("reports/a.json"), len(shown("x" * 5000))
     ("'reports/a.json'", 82)

@@ -75,7 +75,7 @@ class FindingTable:
 
 
 def known_findings() -> tuple[Finding, ...]:
-    """What may be found, in the order of the rules; facts are left open, ``at`` names the package.
+    """List what may be found, by rule; facts are left open, ``at`` names the package.
 
     >>> [each.severity.value for each in known_findings() if each.rule == "float-noise"]
     ['warning']
@@ -97,7 +97,7 @@ def known_findings() -> tuple[Finding, ...]:
 
 @cache
 def explained_at(rule: str) -> str:
-    """Where the published documentation explains a rule.
+    """Tell where the published documentation explains a rule.
 
     Its address is the ``Documentation`` of the installed package's ``[project.urls]``. Empty before
     that is set, and for a rule that is none of :func:`known_findings`.
@@ -116,7 +116,7 @@ def _addresses() -> list[str]:
 
 
 def _packages(folder: Traversable, name: str) -> Iterator[str]:
-    """Those with findings of their own."""
+    """Yield those with findings of their own."""
     for each in folder.iterdir():
         if each.name == "findings.toml":
             yield name

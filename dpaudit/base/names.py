@@ -46,7 +46,7 @@ _TOGETHER = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether two names look like one: nobody is their own second person.
+    """Tell whether two names look like one: nobody is their own second person.
 
     Marks and all that is no letter or digit do not count, and Cyrillic, Greek and Armenian letters
     are those that they look like. It rather takes two people for one than one for two.
@@ -55,12 +55,12 @@ def same_person(one: str, other: str) -> bool:
 
 
 def written_alike(one: str, other: str) -> bool:
-    """Whether two names differ in case, width and spaces alone."""
+    """Tell whether two names differ in case, width and spaces alone."""
     return _plain(one) == _plain(other)
 
 
 def checked_name(**field: str) -> str:
-    """A name whose letters are of one script, all of which can be seen.
+    """Return a name whose letters are of one script, all of which can be seen.
 
     Raises:
         InputError: if it would only look like another.

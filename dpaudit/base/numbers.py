@@ -14,7 +14,7 @@ _DIGITS = 6
 
 
 def stated(claimed: float) -> Fraction:
-    """The decimal that somebody wrote, not the float next to it.
+    """Return the decimal that somebody wrote, not the float next to it.
 
     >>> stated(0.2)
     Fraction(1, 5)
@@ -23,7 +23,7 @@ def stated(claimed: float) -> Fraction:
 
 
 def most(claimed: float) -> Fraction:
-    """The largest number with which a claim holds: claim · (1 + 10⁻¹²), without rounding.
+    """Return the largest number with which a claim holds: claim · (1 + 10⁻¹²), without rounding.
 
     >>> most(0.2) == Fraction(1, 5) * (1 + Fraction(1, 10**12))
     True
@@ -32,7 +32,7 @@ def most(claimed: float) -> Fraction:
 
 
 def holds(proved: float | Fraction, claimed: float) -> bool:
-    """Whether a claim holds by what is proved: the one rule, for all claims, limits and budgets.
+    """Tell whether a claim holds by what is proved: one rule for claims, limits, budgets.
 
     >>> holds(1.0000000000000002, 1.0), holds(1.00000000001, 1.0)
     (True, False)
@@ -41,7 +41,7 @@ def holds(proved: float | Fraction, claimed: float) -> bool:
 
 
 def up(value: float) -> str:
-    """A number with six significant digits, rounded up: for upper bounds.
+    """Return a number with six significant digits, rounded up: for upper bounds.
 
     >>> up(0.34563308), up(1.0), up(float("inf"))
     ('0.345634', '1', '∞')
@@ -50,7 +50,7 @@ def up(value: float) -> str:
 
 
 def down(value: float) -> str:
-    """A number with six significant digits, rounded down: for lower bounds.
+    """Return a number with six significant digits, rounded down: for lower bounds.
 
     >>> down(1.7345678)
     '1.73456'
@@ -59,7 +59,7 @@ def down(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number with six significant digits, rounded to nearest: for parameters.
+    """Return a number with six significant digits, rounded to nearest: for parameters.
 
     >>> plain(12.649110640673518), plain(100000)
     ('12.6491', '100000')
@@ -80,7 +80,7 @@ def _rounded(value: float, direction: str) -> str:
 
 
 def not_below(value: float) -> str:
-    """Six significant digits where these are not below the number, all of its digits elsewhere.
+    """Write six significant digits where these are not below the number, else all.
 
     For sentences of a certificate, which must not change: :func:`up` gives fewer digits.
 
@@ -92,7 +92,7 @@ def not_below(value: float) -> str:
 
 
 def not_above(value: float) -> str:
-    """Six significant digits where these are not above the number, all of its digits elsewhere.
+    """Write six significant digits where these are not above the number, else all.
 
     >>> not_above(0.34563301), not_above(1.9345678)
     ('0.345633', '1.9345678')
@@ -102,7 +102,7 @@ def not_above(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability in percent, rounded up; as many decimals as set it apart from certainty.
+    """Return a probability in percent, rounded up; as many decimals as set it apart from certainty.
 
     >>> percent(0.73106), percent(0.75), percent(0.9999546), percent(1), percent(0)
     ('73.2 %', '75 %', '99.996 %', '100 %', '0 %')
@@ -118,7 +118,7 @@ def percent(share: float) -> str:
 
 
 def confidence(value: float) -> str:
-    """A confidence in percent with all the digits it has.
+    """Return a confidence in percent with all the digits it has.
 
     >>> confidence(0.95), confidence(0.999999)
     ('95 %', '99.9999 %')

@@ -47,7 +47,7 @@ _NAMES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
 def optional_import(extra: str, module: str, *, what: str) -> Any:
-    """A module that needs a library which may be missing.
+    """Return a module that needs a library which may be missing.
 
     Args:
         extra: of dpaudit, which installs the library; empty for the core.
@@ -86,7 +86,7 @@ def require(extra: str, module: str, *, what: str) -> None:
 
 
 def lacking(error: ModuleNotFoundError, what: str = "this") -> UnsupportedError | None:
-    """The sentence about a library of dpaudit's own; None where the error names another.
+    """Return the sentence about a library of dpaudit's own; None where the error names another.
 
     >>> print(lacking(ModuleNotFoundError(name="torch.nn")))
     this needs torch, which is not installed; install it with pip install 'dpaudit[opacus]'.

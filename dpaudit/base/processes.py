@@ -35,7 +35,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def fork() -> int:
-    """A copy of this process: 0 in the copy, which ends with its parent, and its id here."""
+    """Return a copy of this process: 0 in the copy, which ends with its parent, and its id here."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -67,7 +67,7 @@ def end_with(parent: int) -> None:
 
 
 def ending(code: int | None) -> str:
-    """How a process ended, for a sentence: its exit status, or its signal if that is negative."""
+    """Tell how a process ended, by its exit status, or its signal if that is negative."""
     if code is None:
         return "in an unknown way"
     if code >= 0:

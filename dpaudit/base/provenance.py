@@ -7,10 +7,10 @@ EXACT = ", exact"
 
 
 def is_exact(sampler: str) -> bool:
-    """Whether that is the name of an exact sampler of this package."""
+    """Tell whether that is the name of an exact sampler of this package."""
     return sampler.startswith("opendp ") and sampler.endswith(EXACT)
 
 
 def is_own(thing: object) -> bool:
-    """Whether something is of a class of this package, whatever it calls itself."""
+    """Tell whether something is of a class of this package, whatever it calls itself."""
     return type(thing).__module__.partition(".")[0] == __name__.partition(".")[0]

@@ -23,7 +23,7 @@ class KeysError(InputError):
 
 
 def nearest(word: object, words: Collection[str]) -> str:
-    """The end of a sentence that says what would be right.
+    """Return the end of a sentence that says what would be right.
 
     >>> nearest("epsilom", ["delta", "epsilon"]), nearest("x", ["delta", "epsilon"])
     ("did you mean 'epsilon'?", 'it must be one of delta, epsilon.')
@@ -39,7 +39,7 @@ def nearest(word: object, words: Collection[str]) -> str:
 
 
 def chosen(words: Collection[str], **field: Any) -> str:
-    """A text that is one of the words.
+    """Return a text that is one of the words.
 
     Raises:
         InputError: if it is not; with the nearest word.
@@ -51,7 +51,7 @@ def chosen(words: Collection[str], **field: Any) -> str:
 
 
 def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
-    """A table of known keys.
+    """Return a table of known keys.
 
     Raises:
         InputError: if it is none, or has another key.
@@ -64,7 +64,7 @@ def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
 
 
 def tables(place: str, value: object) -> list[Any]:
-    """An array of tables, each still unread.
+    """Return an array of tables, each still unread.
 
     Raises:
         InputError: if it is none.
@@ -76,7 +76,7 @@ def tables(place: str, value: object) -> list[Any]:
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Errors inside are told with the place where they are."""
+    """Tell errors inside with the place where they are."""
     try:
         yield
     except InputError as error:
@@ -85,7 +85,7 @@ def within(place: str) -> Iterator[None]:
 
 @contextmanager
 def with_example(example: str) -> Iterator[None]:
-    """Errors inside that concern keys or kinds end with a correct example."""
+    """End errors inside that concern keys or kinds with a correct example."""
     try:
         yield
     except KeysError as error:
@@ -93,7 +93,7 @@ def with_example(example: str) -> Iterator[None]:
 
 
 def inline(value: object) -> str:
-    """A value as TOML, on one line.
+    """Return a value as TOML, on one line.
 
     >>> inline({"scheme": "poisson", "rate": 0.01}), inline([1, 2.5, True])
     ('{ scheme = "poisson", rate = 0.01 }', '[1, 2.5, true]')
@@ -111,5 +111,5 @@ def inline(value: object) -> str:
 
 
 def key(name: str) -> str:
-    """A key as TOML: bare where it may be."""
+    """Return a key as TOML: bare where it may be."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else inline(name)

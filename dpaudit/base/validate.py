@@ -34,7 +34,7 @@ def _only(fields: dict[str, Any]) -> tuple[str, Any]:
 
 
 def shown(value: object) -> str:
-    """A value as a sentence repeats it: of a long one, or of one within it, the beginning.
+    """Return a value as a sentence repeats it: of a long one, or of one within it, the beginning.
 
     >>> shown(0.5), shown("ab" * 50_000)[-5:], shown(10**5000)
     ('0.5', "a...'", 'a number of 16610 bits')
@@ -65,7 +65,7 @@ _brief.maxdict = _brief.maxlist = _brief.maxtuple = _brief.maxset = 12
 
 
 def _number(name: str, value: object, wanted: str) -> float:
-    """The value as a finite float, refusing booleans, text, NaN and infinities."""
+    """Return the value as a finite float, refusing booleans, text, NaN and infinities."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     try:
@@ -86,37 +86,37 @@ def _within(fields: dict[str, Any], wanted: str, accept: Any) -> float:
 
 
 def finite(**field: Any) -> float:
-    """A finite real number."""
+    """Return a finite real number."""
     return _within(field, "a finite number", lambda _: True)
 
 
 def positive(**field: Any) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     return _within(field, "a finite number above 0", lambda number: number > 0)
 
 
 def non_negative(**field: Any) -> float:
-    """A finite number of at least 0."""
+    """Return a finite number of at least 0."""
     return _within(field, "a finite number of at least 0", lambda number: number >= 0)
 
 
 def probability(**field: Any) -> float:
-    """A number in [0, 1)."""
+    """Return a number in [0, 1)."""
     return _within(field, "a number in [0, 1)", lambda number: 0 <= number < 1)
 
 
 def open_fraction(**field: Any) -> float:
-    """A number in (0, 1)."""
+    """Return a number in (0, 1)."""
     return _within(field, "a number in (0, 1)", lambda number: 0 < number < 1)
 
 
 def fraction(**field: Any) -> float:
-    """A number in (0, 1]."""
+    """Return a number in (0, 1]."""
     return _within(field, "a number in (0, 1]", lambda number: 0 < number <= 1)
 
 
 def integer_at_least(minimum: int, maximum: int | None = None, /, **field: Any) -> int:
-    """An integer (not a float, not a boolean) of at least ``minimum``, and at most ``maximum``."""
+    """Check an integer (no float, no boolean) from ``minimum`` to ``maximum``."""
     name, value = _only(field)
     wanted = f"an integer of at least {minimum}"
     if (
@@ -131,7 +131,7 @@ def integer_at_least(minimum: int, maximum: int | None = None, /, **field: Any) 
 
 
 def text(**field: Any) -> str:
-    """A non-empty string of characters."""
+    """Return a non-empty string of characters."""
     name, value = _only(field)
     if not isinstance(value, str) or not value or _HALVES.search(value):
         raise InputError(f"{name} is {shown(value)}; it must be a non-empty text.")
@@ -143,7 +143,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def label(**field: Any) -> str:
-    """A string of at most 300 characters, which may be empty."""
+    """Return a string of at most 300 characters, which may be empty."""
     name, value = _only(field)
     if not isinstance(value, str) or len(value) > 300 or _HALVES.search(value):
         raise InputError(f"{name} is {shown(value)}; it must be a text of at most 300 characters.")
@@ -151,7 +151,7 @@ def label(**field: Any) -> str:
 
 
 def interval(**field: Any) -> tuple[float, float]:
-    """A pair (lower, upper) of finite numbers with lower < upper."""
+    """Return a pair (lower, upper) of finite numbers with lower < upper."""
     name, value = _only(field)
     wanted = "a pair of finite numbers (lower, upper) with lower < upper"
     if not isinstance(value, tuple | list) or len(value) != 2:
@@ -163,7 +163,7 @@ def interval(**field: Any) -> tuple[float, float]:
 
 
 def member(kind: type[_Member], **field: Any) -> _Member:
-    """A member of a text enumeration, given as itself or by its value."""
+    """Return a member of a text enumeration, given as itself or by its value."""
     name, value = _only(field)
     try:
         return kind(value)
@@ -173,7 +173,7 @@ def member(kind: type[_Member], **field: Any) -> _Member:
 
 
 def instance(kind: type[_Kind], **field: Any) -> _Kind:
-    """The value, if it is of a class; the sentence tells its class alone."""
+    """Return the value, if it is of a class; the sentence tells its class alone."""
     name, value = _only(field)
     if not isinstance(value, kind):
         raise InputError(f"{name} is a {type(value).__name__:.60}; it must be a {kind.__name__}.")
@@ -181,7 +181,7 @@ def instance(kind: type[_Kind], **field: Any) -> _Kind:
 
 
 def private(value: Any) -> np.ndarray[Any, Any]:
-    """A private value as an array of numbers of its own; no error shows what it is.
+    """Return a private value as an array of numbers of its own; no error shows what it is.
 
     >>> private("HIV+ positive")
     Traceback (most recent call last):
@@ -203,13 +203,13 @@ def private(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _masked(value: Any) -> bool:
-    """Whether an entry is missing; under its mask numpy would find a number."""
+    """Tell whether an entry is missing; under its mask numpy would find a number."""
     parts = value if isinstance(value, list | tuple) else [value]
     return any(isinstance(each, np.ma.MaskedArray) and np.ma.is_masked(each) for each in parts)
 
 
 def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """A float array without NaN or infinities, of any shape (a number is an array of shape ())."""
+    """Check a float array without NaN or infinities, of any shape, () for a number."""
     name, value = _only(field)
     wanted = "a number or an array of finite numbers"
     try:

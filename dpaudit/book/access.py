@@ -77,7 +77,7 @@ def _require_day(until: str, today: date) -> None:
 
 
 def tokens(book: Book) -> tuple[Token, ...]:
-    """All tokens, by name; of each the hash."""
+    """Return all tokens, by name; of each the hash."""
     return tuple(_tokens(book, "SELECT record FROM token ORDER BY name"))
 
 
@@ -88,7 +88,7 @@ def _tokens(book: Book, asked: str, **wanted: str) -> Iterator[Token]:
 
 
 def holder(book: Book, secret: str) -> Token:
-    """The token of that text.
+    """Return the token of that text.
 
     Raises:
         AccessError: if there is none, or it holds no longer.
@@ -101,7 +101,7 @@ def holder(book: Book, secret: str) -> Token:
 
 
 def still_held(book: Book, token: Token) -> Token:
-    """A token that holds.
+    """Return a token that holds.
 
     Raises:
         AccessError: if it was revoked or replaced, or its last day is over.
@@ -116,7 +116,7 @@ def still_held(book: Book, token: Token) -> Token:
 
 
 def _hashed(secret: str) -> str:
-    """Of 256 random bits, which nobody can guess, a quick hash is as good as a slow one."""
+    """Hash a token: of 256 random bits a quick hash is as good as a slow one."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 

@@ -52,12 +52,12 @@ Request = Annotated[str | None, option("--request", "ID", "The same request is c
 
 
 def who(by: str | None) -> str:
-    """Who does it: the user of this process, where nobody is named."""
+    """Say who does it: the user of this process, where nobody is named."""
     return by or getpass.getuser()
 
 
 def opened(url: str, dataset: str | None = "") -> Book:
-    """The book at a URL.
+    """Open the book at a URL.
 
     Raises:
         UnsupportedError: if the extra is missing.
@@ -80,7 +80,7 @@ def charging_of(
     period: Period = None,
     by: By = None,
 ) -> Callable[[str], Booking] | None:
-    """Where a run of a subject is charged, if it is: options of ``dpaudit run``."""
+    """Say where a run of a subject is charged, if it is: options of ``dpaudit run``."""
     if book is None:
         _refuse_alone(dataset)
         return None
@@ -95,7 +95,7 @@ def charging_of(
 
 
 def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets | None:
-    """Whether what is left of a data set admits all subjects: options of ``dpaudit check``."""
+    """Make what asks if a data set's budgets admit all subjects: options of ``dpaudit check``."""
     if book is None:
         _refuse_alone(dataset)
         return None
@@ -254,7 +254,7 @@ def status(
     settings: Settings = None,
     url: Url = DEFAULT_BOOK,
 ) -> None:
-    """What is left of each budget, and what could still be released."""
+    """Show what is left of each budget, and what could still be released."""
     book = opened(url)
     from dpaudit.book import remaining_budgets, show
     from dpaudit.book.booking import fit
@@ -269,7 +269,7 @@ def status(
 
 @app.command()
 def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
-    """All releases, the newest last."""
+    """List all releases, the newest last."""
     book = opened(url)
     from dpaudit.book import show
 
@@ -487,7 +487,7 @@ def report(
     last: Annotated[str, option("--until", "DATE", "Today by default.")] = "",
     url: Url = DEFAULT_BOOK,
 ) -> None:
-    """What was released in a period, what it cost and who answers for it; the book is verified."""
+    """Report what was released in a period, what it cost, who answers for it; verifies the book."""
     book = opened(url)
     from dpaudit.book.server.compliance import compliance, write
     from dpaudit.cli.show import written
@@ -528,7 +528,7 @@ def serve(
 
 
 def verify_export(*given: Any) -> Any:
-    """As :func:`dpaudit.book.signed_exports.verify_export`, which takes long to import."""
+    """Do as :func:`dpaudit.book.signed_exports.verify_export`, which takes long to import."""
     from dpaudit.book import signed_exports
 
     return signed_exports.verify_export(*given)

@@ -37,7 +37,7 @@ from dpaudit.plan import Plan
 
 
 def returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
-    """What a journal proves not to have run, and the plan that ran, for a line of the log."""
+    """Give what a journal proves not to have run, and the plan that ran, for a line of the log."""
     if not known.journal:  # of what ran without one, no text can tell
         return {}
     nothing = {name: (0,) * len(known.cost(name)) for name in known.charged}
@@ -56,14 +56,14 @@ def returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]
 
 
 def _ran(held: JournalSummary) -> Plan | None:
-    """What ran, whoever is named: by the names of units alone nothing is proved to be disjoint."""
+    """Return what ran, whoever is named: names of units prove nothing to be disjoint."""
     ran = ((each, held.account.charged(each.at)) for each in held.plan.invocations)
     found = [replace(own, count=min(own.count, n), total=n) for own, n in ran if n]
     return Plan.of(*found) if found else None
 
 
 def given_back(charged: Cost, ran: Cost) -> list[int]:
-    """What was charged beyond what ran, in each number."""
+    """Return what was charged beyond what ran, in each number."""
     return [max(0, a - b) for a, b in zip(charged, ran, strict=True)]
 
 
@@ -126,7 +126,7 @@ class Book:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One state of the database, for whoever reports of it."""
+        """Yield one state of the database, for whoever reports of it."""
         with self._store.transaction(writes=False) as connection:
             yield connection
 
@@ -168,7 +168,7 @@ class Book:
         self._store.change(Transaction(run, alone=True))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
-        """What earlier releases cost, each in full; the caller holds the lock."""
+        """Return what earlier releases cost, each in full; the caller holds the lock."""
         state, cost = State(), cache(lambda digest: budget.limit.cost(self.plan(digest)))
         asked = "dataset = :name AND status != 'denied'"
         for release in self.releases(asked, name=budget.dataset):
@@ -271,7 +271,7 @@ class Book:
         return Reservation(self._store, made, plan, by)
 
     def reservation(self, release: str, *, by: str) -> Reservation:
-        """A release again, to go on with its journal."""
+        """Return a release again, to go on with its journal."""
         known = self.release(release)
         return Reservation(self._store, known, self.plan(known.plan), by)
 
@@ -331,7 +331,7 @@ class Book:
         return ended
 
     def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:
-        """A journal that is the one of a release, to its last line.
+        """Return a journal that is the one of a release, to its last line.
 
         Args:
             path: of the journal.
@@ -355,7 +355,7 @@ class Book:
         return content
 
     def release(self, release: str) -> Release:
-        """A release as it is now.
+        """Return a release as it is now.
 
         Raises:
             InputError: if there is none of that id.
@@ -364,12 +364,12 @@ class Book:
         return State(releases=found).release(release)
 
     def releases(self, where: str = "1 = 1", **wanted: Any) -> Iterator[Release]:
-        """The releases, or those of which something is so (SQL, with named values)."""
+        """Yield the releases, or those of which something is so (SQL, with named values)."""
         with self.reading() as connection:
             yield from store.releases(connection, where, **wanted)
 
     def plan(self, digest: str) -> Plan:
-        """A plan by its hash.
+        """Return a plan by its hash.
 
         Raises:
             TamperedError: if it is not there, or not the one that was written.
@@ -386,7 +386,7 @@ _OPENED = text(
 
 
 def checked_plan(record: str | None, digest: str) -> Plan:
-    """A plan from its text.
+    """Return a plan from its text.
 
     Raises:
         TamperedError: if it is not the one of that hash.
@@ -401,7 +401,7 @@ def checked_plan(record: str | None, digest: str) -> Plan:
 
 
 def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charges:
-    """What a plan takes from each budget of a data set, and from which buckets."""
+    """Return what a plan takes from each budget of a data set, and from which buckets."""
     about = page.state.dataset(dataset)
     about.require(plan)
     if period and not about.per:

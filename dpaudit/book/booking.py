@@ -94,7 +94,7 @@ class Booking:
 
 
 def certificate_of(book: Book, release: str, path: Path) -> str:
-    """The digest of a certificate of what a release was reserved for.
+    """Return the digest of a certificate of what a release was reserved for.
 
     Raises:
         InputError: if it is of another plan, or none.
@@ -117,12 +117,12 @@ class Fit:
 
 
 def planned(name: str, settings: Sequence[str]) -> Plan:
-    """The plan of a plan file or a subject."""
+    """Return the plan of a plan file or a subject."""
     return find_target(name, parse_settings(settings)).plan
 
 
 def fit(room: RemainingBudget, name: str, settings: Sequence[str]) -> Fit:
-    """What could still be released of a plan file or a subject."""
+    """Return what could still be released of a plan file or a subject."""
     plan = planned(name, settings)
     is_file = name.endswith(".toml")
     return fit_of(room, plan, files.read_toml(name, what="plan file") if is_file else None)
@@ -134,7 +134,7 @@ def fit_of(
     content: Mapping[str, Any] | None,
     before_each: Callable[[], None] = lambda: None,
 ) -> Fit:
-    """What could still be released of a plan, and of the tables of a plan file with what noise.
+    """Say how often a plan could still be released, and of a plan file with what noise.
 
     Args:
         room: what is left.
@@ -162,7 +162,7 @@ def export(book: Book, path: Path) -> Path:
 
 
 def renderer_of(path: Path) -> Callable[[dict[str, Any]], str]:
-    """What writes an export of that name.
+    """Return what writes an export of that name.
 
     Raises:
         InputError: if the ending is of none.
@@ -177,7 +177,7 @@ def renderer_of(path: Path) -> Callable[[dict[str, Any]], str]:
 
 
 def records_of(book: Book) -> dict[str, Any]:
-    """All records of one state of the book, and the head of its log."""
+    """Return all records of one state of the book, and the head of its log."""
     with book.reading() as connection:
         head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
         made: dict[str, Any] = dict(head)
@@ -195,7 +195,7 @@ def records_of(book: Book) -> dict[str, Any]:
 
 
 def _json(whole: dict[str, Any]) -> str:
-    """One release a line: quick to write, and to compare."""
+    """Return one release a line: quick to write, and to compare."""
     releases = ",\n".join(map(files.canonical_json, whole["releases"]))
     rest = {name: value for name, value in whole.items() if name != "releases"}
     return f'{files.canonical_json(rest)[:-1]},"releases":[\n{releases}\n]}}\n'
@@ -210,7 +210,7 @@ def _csv(whole: dict[str, Any]) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
@@ -218,7 +218,7 @@ _SLUG, _DATE = "slug-of-the-release", "date-of-the-release"
 
 
 def _registry(whole: dict[str, Any]) -> str:
-    """One document for each release; what differs among those of one plan is put in."""
+    """Return one document for each release; what differs among those of one plan is put in."""
     plans = {plan.hash: plan for plan in map(Plan.from_dict, whole["plans"])}
     budgets = {each["name"]: BudgetRecord.from_dict(each) for each in whole["budgets"]}
     drafts: dict[tuple[str, str, str], str] = {}
@@ -247,14 +247,14 @@ def _draft(plan: Plan, release: Release, deltas: Sequence[float]) -> str:
 def budget_rows(
     left: RemainingBudget, rows: Mapping[str, outcomes.SubjectRow]
 ) -> Iterator[outcomes.BudgetRow]:
-    """A row for each budget of a data set, for one more run of all subjects."""
+    """Yield a row for each budget of a data set, for one more run of all subjects."""
     return (_row(each, left, rows) for each in left.left)
 
 
 def _row(
     left: BudgetUsage, room: RemainingBudget, rows: Mapping[str, outcomes.SubjectRow]
 ) -> outcomes.BudgetRow:
-    """Whether all subjects together fit what is left of a budget of the book."""
+    """Tell whether all subjects together fit what is left of a budget of the book."""
     known = {name: row.certificate for name, row in rows.items()}
     point = left.budget.limit.point
     row = outcomes.BudgetRow(

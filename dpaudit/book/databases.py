@@ -38,7 +38,7 @@ _SECONDS = 60
 
 
 def read_url(given: str) -> URL:
-    """The URL of a database, of which two kinds will do; no error shows a password.
+    """Return the URL of a database, of which two kinds will do; no error shows a password.
 
     Raises:
         InputError: if it is of another kind, or the driver is missing.
@@ -62,7 +62,7 @@ _WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
 
 
 def shown_url(url: URL) -> str:
-    """What errors call a book: its file, or the server; nothing of what may hold a password."""
+    """Name a book in errors: its file, or the server; nothing that may hold a password."""
     if url.get_backend_name() != "sqlite":
         return f"book {shown('postgresql://' + (url.host or ''))}"
     path = str(url.database)
@@ -71,12 +71,12 @@ def shown_url(url: URL) -> str:
 
 
 def exists(url: URL) -> bool:
-    """Whether there may be something to open: SQLite would make what is not there."""
+    """Tell whether there may be something to open: SQLite would make what is not there."""
     return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
 
 
 def engine_of(url: URL) -> Engine:
-    """Connections that write to the disk before they answer."""
+    """Make connections that write to the disk before they answer."""
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, connect_args={"timeout": _SECONDS})
         event.listen(engine, "connect", _durable_file)
@@ -136,7 +136,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _set(connection: Any, setting: str) -> None:
-    """To begin a write-ahead log waits for nobody by itself; others may be making the file."""
+    """Set a pragma; SQLite itself waits for nobody who is making the file at that moment."""
     end = time.monotonic() + _SECONDS
     while True:
         try:
@@ -194,7 +194,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
 
 
 def version(connection: Connection) -> int:
-    """The version of the tables; 0 where there are none."""
+    """Return the version of the tables; 0 where there are none."""
     if not inspect(connection).has_table("version"):
         return 0
     return int(connection.execute(text("SELECT MAX(number) FROM version")).scalar() or 0)
@@ -274,18 +274,18 @@ class Seen:
     head: str
 
     def later(self, other: Seen | None) -> Seen:
-        """The longer of the two."""
+        """Return the longer of the two."""
         return self if other is None or self.lines > other.lines else other
 
 
 def last_seen(connection: Connection) -> Seen:
-    """The end of the log as the book states it, of which nothing is checked."""
+    """Return the end of the log as the book states it, of which nothing is checked."""
     head = connection.execute(_HEAD).one()
     return Seen(head.book, head.lines, head.hash)
 
 
 def read_log(connection: Connection, known: Seen | None, book: str) -> Seen:
-    """The end of the log, which must continue what was seen of it.
+    """Return the end of the log, which must continue what was seen of it.
 
     Args:
         connection: in the transaction that charges, or admits.

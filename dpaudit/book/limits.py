@@ -52,7 +52,7 @@ Span = tuple[date, date]
 
 
 def checked_window(**field: object) -> str:
-    """``ever``, a calendar period, or ``N days``.
+    """Check a window: ``ever``, a calendar period, or ``N days``.
 
     Raises:
         InputError: if it is none of them.
@@ -68,13 +68,13 @@ def checked_window(**field: object) -> str:
 
 
 def days_of(window: str) -> int:
-    """How many days a rolling window has; 0 where it is none."""
+    """Count how many days a rolling window has; 0 where it is none."""
     found = re.fullmatch(r"([0-9]{1,4}) days?", window)
     return int(found[1]) if found else 0
 
 
 def longest_pause(window: str) -> int:
-    """Days after which a budget begins anew though nobody asked for anything; 0 for one for ever.
+    """Return the days of rest after which a budget begins anew; 0 for one for ever.
 
     It is one period, and at least a month: a daily budget may rest over the holidays.
 
@@ -85,7 +85,7 @@ def longest_pause(window: str) -> int:
 
 
 def charged(window: str, span: Span, today: date) -> tuple[str, ...]:
-    """The buckets that a release charges, which reads data of some days.
+    """Return the buckets that a release charges, which reads data of some days.
 
     >>> charged("week", (date(2026, 11, 20), date(2026, 11, 23)), date(2026, 11, 24))
     ('2026-W47', '2026-W48')
@@ -100,7 +100,7 @@ def charged(window: str, span: Span, today: date) -> tuple[str, ...]:
 
 
 def together(window: str, bucket: str) -> tuple[str, ...]:
-    """The buckets that add up with one that is charged, itself included."""
+    """Return the buckets that add up with one that is charged, itself included."""
     length = days_of(window)
     if not length:
         return (bucket,)
@@ -109,7 +109,7 @@ def together(window: str, bucket: str) -> tuple[str, ...]:
 
 
 def span_of(text: str | None, today: date) -> Span:
-    """The days whose data are read: ``FROM..TO`` or one day, today where nothing is said.
+    """Return the days whose data are read: ``FROM..TO`` or one day, today where nothing is said.
 
     Raises:
         InputError: if it is something else, or too long.
@@ -166,11 +166,11 @@ class Limit(Kinded, ABC):
 
     @abstractmethod
     def _bounds(self) -> Sequence[tuple[Fraction | float, float]]:
-        """Each with the number that somebody claims by it, 0 for none."""
+        """Return each with the number that somebody claims by it, 0 for none."""
 
     @abstractmethod
     def _of(self, part: Term) -> Sequence[Fraction | float]:
-        """What some uses cost, in each number."""
+        """Return what some uses cost, in each number."""
 
     @property
     def point(self) -> tuple[float, float]:
@@ -178,21 +178,21 @@ class Limit(Kinded, ABC):
         return getattr(self, "epsilon", math.inf), getattr(self, "delta", 0.0)
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """What sums prove, in the words of the limit, rounded up."""
+        """Return what sums prove, in the words of the limit, rounded up."""
         return {}
 
     def described(self, total: Sequence[int]) -> str:
-        """What sums prove, in words, rounded up; of a curve the share that they take."""
+        """Return what sums prove, in words, rounded up; of a curve the share that they take."""
         found = self.reached(total) or {"share": self.share(total)}
         found |= {"slack": _float(total[1])} if hasattr(self, "slack") and total[1] else {}
         return ", ".join(f"{name} = {numbers.up(value)}" for name, value in found.items())
 
     def used(self, total: Sequence[int]) -> str:
-        """The share that sums take, in words, rounded up."""
+        """Return the share that sums take, in words, rounded up."""
         return share_told(self.share(total))
 
     def cost(self, plan: Plan) -> Cost:
-        """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.
+        """Count what a plan takes, rounded up; of disjoint groups each number of the dearest.
 
         Raises:
             UnsupportedError: if no theorem covers an invocation under this kind of limit.
@@ -200,22 +200,22 @@ class Limit(Kinded, ABC):
         return _cost(self, plan)
 
     def _exactly(self, part: Term) -> Sequence[Fraction | float]:
-        """As ``_of`` in a plan of one group, where no other one was left out as no dearer."""
+        """Do as ``_of`` in a plan of one group, where no other one was left out as no dearer."""
         return self._of(part)
 
     def of_group(self, parts: Sequence[Term], *, alone: bool = False) -> Cost:
-        """What the uses that touch one unit take; whether all that is released touches it."""
+        """Give what the uses that touch one unit take; whether all that is released touches it."""
         of = self._exactly if alone else self._of
         each = [tuple(map(_units, of(part))) for part in parts]
         return tuple(map(sum, zip(*each, strict=True))) if each else (0,) * len(self.bounds)
 
     def admits(self, total: Sequence[int]) -> bool:
-        """Whether sums are within the limit."""
+        """Tell whether sums are within the limit."""
         kept = (own <= most for own, most in zip(total, self.admitted, strict=True))
         return any(kept) if self.any_will_do else all(kept)
 
     def times(self, cost: Cost, total: Sequence[int]) -> int | None:
-        """How often a cost is admitted on top of sums; None where it is free.
+        """Count how often a cost is admitted on top of sums; None where it is free.
 
         What a limit admits beyond what it states, against rounding, is no room to be planned with.
         """
@@ -232,7 +232,7 @@ class Limit(Kinded, ABC):
         return max(0, max(found) if self.any_will_do else min(found))
 
     def share(self, total: Sequence[int]) -> float:
-        """The share that is used up, rounded up; where any number will do, of the best."""
+        """Return the share that is used up, rounded up; where any number will do, of the best."""
         shares = [
             math.nextafter(own / most, math.inf) if own and most > 0 else math.inf if own else 0.0
             for own, most in zip(total, self.bounds, strict=True)
@@ -256,7 +256,7 @@ class PureLimit(Limit):
         return (numbers.stated(self.epsilon), self.epsilon), (0.0, 0.0)
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """ε."""
+        """Return ε."""
         return {"epsilon": _float(total[0])}
 
     def _of(self, part: Term) -> Sequence[Fraction | float]:
@@ -275,7 +275,7 @@ class _Concentrated(Limit):
         return rho if rho == math.inf else Fraction(rho) * part.count, part.slack
 
     def _exactly(self, part: Term) -> Sequence[Fraction | float]:
-        """μ²/2 itself of normal noise whose μ is a float, so that a cost may be all of a limit."""
+        """Take μ²/2 itself where μ is a float, so that a cost may be all of a limit."""
         own, mu = part.invocation.mechanism, part.pair.gaussian_mu or math.inf
         if part.amplification or not isinstance(own, Gaussian) or mu == math.inf:
             return self._of(part)
@@ -301,7 +301,7 @@ class RhoLimit(_Concentrated):
         return zcdp_epsilon(self.rho, _DELTA), _DELTA
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """ρ."""
+        """Return ρ."""
         return {"rho": _float(total[0])}
 
 
@@ -319,7 +319,7 @@ class ZcdpLimit(_Concentrated):
         return (rho, rho), (self.slack, 0.0)
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """ε at δ."""
+        """Return ε at δ."""
         left = math.nextafter(self.delta - self.slack, 0.0)
         return {"epsilon": zcdp_epsilon(_float(total[0]), left)}
 
@@ -342,7 +342,7 @@ class RenyiLimit(Limit):
         return [(each, self.epsilon) for each in self._filter.budgets.tolist()]
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """ε at δ, by the best order: as much below ε as its sum is below its bound."""
+        """Return ε at δ, by the best order: as much below ε as its sum is below its bound."""
         if not any(total):
             return {"epsilon": 0.0}
         own = min(own - bound for own, bound in zip(total, self.bounds, strict=True))
@@ -390,12 +390,12 @@ class CurveLimit(Limit):
 
 
 def share_told(share: float) -> str:
-    """A share of a budget in words, rounded up."""
+    """Return a share of a budget in words, rounded up."""
     return numbers.percent(share) if share <= 1 else "more than all"
 
 
 def limit_of(stated: Mapping[str, Any]) -> Limit:
-    """The limit that some keys state.
+    """Return the limit that some keys state.
 
     >>> print(limit_of({"epsilon": 1.0, "delta": 1e-6}))
     epsilon = 1.0, delta = 1e-06 (renyi)
@@ -420,7 +420,7 @@ def _cost(limit: Limit, plan: Plan) -> Cost:
 
 
 def _divergences(part: Term, orders: Sequence[float]) -> Sequence[Fraction | float]:
-    """At the next orders of the grid: divergences grow with the order."""
+    """Take the next orders of the grid: divergences grow with the order."""
     if part.slack:
         raise UnsupportedError(
             f"{part.invocation.describe()} has a δ of its own; give the data set a budget of the "

@@ -146,7 +146,7 @@ def charge_people(
 
 
 def person(name: object, place: str) -> str:
-    """A name that is one person to whoever reads it, in whatever way they split lines.
+    """Return a name that is one person to whoever reads it, in whatever way they split lines.
 
     Args:
         name: of a person; blanks and tabs around it are left out.
@@ -169,7 +169,7 @@ def person(name: object, place: str) -> str:
 
 
 def people_of(book: Book) -> tuple[People, ...]:
-    """All budgets of each unit."""
+    """Return all budgets of each unit."""
     with book.reading() as connection:
         return tuple(store.people(connection).values())
 
@@ -177,7 +177,7 @@ def people_of(book: Book) -> tuple[People, ...]:
 def _charging(
     connection: Connection, known: People, cost: Cost, number: int, key: bytes
 ) -> Callable[[list[str]], list[str]]:
-    """Charges some, in the charge of that number, and says who they are."""
+    """Make what charges some, in the charge of that number, and says who they are."""
     is_server = connection.dialect.name == "postgresql"
     statement = text(_charge(known.table, len(cost), is_server=is_server))
     facts = {"number": number} | {f"c{n}": each for n, each in enumerate(cost)}
@@ -215,7 +215,7 @@ def _charge(table: int, numbers: int, *, is_server: bool) -> str:
 
 
 def _tables(connection: Connection, made: People) -> Iterable[str]:
-    """A row for each person: sums in parts of the limit, and the number of the last charge."""
+    """Give a row for each person: sums in parts of the limit, and the number of the last charge."""
     table = f"person_{made.table}"
     sums = ", ".join(f"s{n} BIGINT NOT NULL" for n in range(len(made.limit.bounds)))
     one = f"CREATE TABLE {table} (id TEXT PRIMARY KEY, last BIGINT NOT NULL, {sums})"
@@ -231,7 +231,7 @@ def _tables(connection: Connection, made: People) -> Iterable[str]:
 
 
 def _locked(connection: Connection, name: str, key: bytes) -> People:
-    """The budgets, which nobody else charges until the transaction ends."""
+    """Return the budgets, which nobody else charges until the transaction ends."""
     lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
     asked = text(f"SELECT record FROM people WHERE name = :name{lock}")
     record = connection.execute(asked, {"name": name}).scalar()
@@ -254,7 +254,7 @@ _LONGEST_LINE = 4000
 
 
 def key_of(path: Path, *, make: bool = False) -> bytes:
-    """The key that names people, of a file of its hexadecimal digits; made if there is none.
+    """Return the key that names people, of a file of its hexadecimal digits; made if there is none.
 
     Raises:
         InputError: if there is no key.
@@ -300,7 +300,7 @@ def _names(path: Path) -> Iterator[str]:
 
 @contextmanager
 def _new(path: Path) -> Iterator[IO[bytes]]:
-    """A file that its owner alone can read, and that is there once all is well."""
+    """Yield a file that its owner alone can read, and that is there once all is well."""
     name = ""
     try:
         descriptor, name = _temporary(path.parent)
@@ -319,7 +319,7 @@ def _new(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _temporary(folder: Path) -> tuple[int, str]:
-    """A file without a name, where there are such, so that no call that is killed leaves people."""
+    """Open a file without a name, where it can be, so that no killed call leaves people."""
     with suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         if Path(f"/proc/self/fd/{descriptor}").exists():

@@ -97,7 +97,7 @@ def recheck(
 
 
 def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], dict[str, Path]]:
-    """The files that the book knows: certificates by their digests, journals by their names."""
+    """Find the files that the book knows: certificates by digest, journals by name."""
     if not folder.is_dir():
         raise InputError(f"{files.shown(folder)} is no folder; give that of the files.")
     digests = {own.certificate for own in releases if own.certificate}
@@ -119,7 +119,7 @@ def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], 
 
 
 def _name_of(path: Path) -> str:
-    """What a journal calls itself, whether or not it holds."""
+    """Return what a journal calls itself, whether or not it holds."""
     with files.opened(path, what="journal") as file:
         line = file.readline(files.MAX_JSON_BYTES)
     header = files.parse_json(line.decode(errors="replace"), what="journal")
@@ -127,7 +127,7 @@ def _name_of(path: Path) -> str:
 
 
 def _of_certificate(certificate: Certificate, audits: Sequence[AuditRecord]) -> Iterator[str]:
-    """What no longer holds of a certificate, given audits that were made since."""
+    """Yield what no longer holds of a certificate, given audits that were made since."""
     now = recomputed(certificate).with_audits(audits)
     worse = [each for each in changes(certificate, now) if _matters(each, certificate)]
     yield from (f"{each}." for each in worse)
@@ -136,7 +136,7 @@ def _of_certificate(certificate: Certificate, audits: Sequence[AuditRecord]) -> 
 
 
 def _matters(change: Change, old: Certificate) -> bool:
-    """Whether it is for the worse, or a finding that the certificate lacks.
+    """Tell whether it is for the worse, or a finding that the certificate lacks.
 
     Exact samplers remove the finding on floats, which follows from every plan. Nothing is rehearsed
     here, so that what was recomputed speaks of the plan alone.

@@ -40,7 +40,7 @@ class Status(StrEnum):
 
 
 def checked_text(**field: Any) -> str:
-    """A name or a remark of people: printable, of 1 to 200 characters.
+    """Return a name or a remark of people: printable, of 1 to 200 characters.
 
     Raises:
         InputError: if it is something else.
@@ -143,7 +143,7 @@ class BudgetRecord(Kept):
     approval: bool | None = None
 
     def together(self, bucket: str) -> tuple[str, ...]:
-        """The buckets that add up with one of them, itself included."""
+        """Return the buckets that add up with one of them, itself included."""
         return together(self.window, bucket)
 
     def require_for(self, dataset: DataSet) -> None:
@@ -201,7 +201,7 @@ class Release(Kept):
     certificate: str = ""
 
     def cost(self, budget: str) -> Cost:
-        """What it was charged to a budget, in each of its buckets."""
+        """Return what it was charged to a budget, in each of its buckets."""
         return tuple(self.charged[budget][1])
 
 
@@ -251,7 +251,7 @@ class People(Kept):
             )
 
     def cost(self, plan: Plan) -> Cost:
-        """What a plan takes of each unit, in parts of the limit, rounded up.
+        """Return what a plan takes of each unit, in parts of the limit, rounded up.
 
         Raises:
             UnsupportedError: if the limit cannot count it.
@@ -279,7 +279,7 @@ class Role(StrEnum):
     """Approve and deny what others asked for, and close it."""
 
     def may(self, least: Role) -> bool:
-        """Whether this is that role or one above it."""
+        """Tell whether this is that role or one above it."""
         order = list(Role)
         return order.index(self) >= order.index(least)
 

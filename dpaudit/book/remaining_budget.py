@@ -25,7 +25,7 @@ class BudgetUsage:
     total: Cost
 
     def times(self, plan: Plan) -> int | None:
-        """How often a plan fits; None where it costs nothing."""
+        """Count how often a plan fits; None where it costs nothing."""
         return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
 
     @property
@@ -44,7 +44,7 @@ class BudgetUsage:
         return self.budget.limit.described(self.total)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
+        """Return a JSON record."""
         known = self.budget.to_dict() | {"bucket": self.bucket}
         share = self.share if self.share < 2**53 else None
         return known | {"reached": self.budget.limit.reached(self.total), "share": share}
@@ -59,7 +59,7 @@ class RemainingBudget:
     releases: Mapping[str, int]
 
     def times(self, plan: Plan) -> int | None:
-        """How often all budgets admit a plan; None where it costs nothing.
+        """Count how often all budgets admit a plan; None where it costs nothing.
 
         Raises:
             InputError: if the plan protects something else, or a budget cannot count it.
@@ -69,7 +69,7 @@ class RemainingBudget:
         return min(found, default=None) if self.left else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
+        """Return a JSON record."""
         budgets = [each.to_dict() for each in self.left]
         return self.dataset.to_dict() | {"budgets": budgets, "releases": dict(self.releases)}
 
@@ -77,7 +77,7 @@ class RemainingBudget:
 def remaining_budgets(
     book: Book, dataset: str | None = None, *, period: str | None = None
 ) -> tuple[RemainingBudget, ...]:
-    """What is left, of one data set or of all; a look that takes no lock.
+    """Return what is left, of one data set or of all; a look that takes no lock.
 
     Args:
         book: the book.

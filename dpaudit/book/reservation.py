@@ -110,7 +110,7 @@ class Reservation:
         page.write("started", self._by, release=self.id, journal="")
 
     def state(self, journal: str) -> AnchorState | None:
-        """What is known of its journal; None before there is one.
+        """Return what is known of its journal; None before there is one.
 
         Raises:
             InputError: if the release has begun without it.

@@ -74,7 +74,7 @@ def verify_export(
 
 
 def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
-    """How many lines the book has had since; its log comes to what the export says."""
+    """Count how many lines the book has had since; its log comes to what the export says."""
     require("book", "sqlalchemy", what="the book")
     from dpaudit.book import Book, records_as_of
     from dpaudit.book.booking import renderer_of

@@ -88,7 +88,7 @@ class State:
         return state
 
     def dataset(self, name: str) -> DataSet:
-        """A data set.
+        """Return a data set.
 
         Raises:
             InputError: if there is none of that name.
@@ -99,11 +99,11 @@ class State:
         return self.datasets[name]
 
     def budgets_of(self, dataset: str) -> list[BudgetRecord]:
-        """The budgets of a data set that count."""
+        """Return the budgets of a data set that count."""
         return [b for b in self.budgets.values() if b.dataset == dataset and not b.retired]
 
     def release(self, number: str) -> Release:
-        """A release.
+        """Return a release.
 
         Raises:
             InputError: if there is none of that id.
@@ -113,12 +113,12 @@ class State:
         return self.releases[number]
 
     def places(self, number: str) -> list[Place]:
-        """Where a release was charged."""
+        """Tell where a release was charged."""
         charged = self.release(number).charged.items()
         return [(name, bucket) for name, (buckets, _) in charged for bucket in buckets]
 
     def total(self, budget: BudgetRecord, bucket: str) -> Cost:
-        """What adds up with a bucket, itself included."""
+        """Return what adds up with a bucket, itself included."""
         nothing = (0,) * len(budget.limit.bounds)
         rows = (self.spent.get((budget.name, b), nothing) for b in together(budget.window, bucket))
         return tuple(map(sum, zip(*rows, strict=True)))
@@ -126,7 +126,7 @@ class State:
     def refusing(
         self, charged: Mapping[str, tuple[Sequence[str], Sequence[int]]]
     ) -> tuple[BudgetRecord, str] | None:
-        """The first budget, and its bucket, that some charges would exceed."""
+        """Return the first budget, and its bucket, that some charges would exceed."""
         for name, (buckets, cost) in charged.items():
             budget = self.budgets[name]
             for bucket in buckets:

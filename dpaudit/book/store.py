@@ -108,7 +108,7 @@ class Transaction:
     done: bool = field(default=False, init=False)
 
     def needed(self, page: Page) -> tuple[Place, ...]:
-        """The places; of a wish that is wrong none, as it says so when it is run."""
+        """Return the places; of a wish that is wrong none, as it says so when it is run."""
         try:
             return tuple(self.places(page))
         except DpAuditError:
@@ -132,7 +132,7 @@ class Store:
         self._renew()
 
     def _renew(self) -> None:
-        """A fresh start, also in a forked process: connections belong to one."""
+        """Return a fresh start, also in a forked process: connections belong to one."""
         self._process = os.getpid()
         self._inherited = getattr(self, "_engine", None)  # closed by the process that opened it
         self._engine = engine_of(self.url)
@@ -143,12 +143,12 @@ class Store:
         self._plans: set[str] = set()
 
     def now(self, server: datetime | None = None) -> datetime:
-        """The time in UTC: that of the server, where it is told."""
+        """Return the time in UTC: that of the server, where it is told."""
         known = server or datetime.now(UTC)
         return (known if self._clock is None else self._clock()).astimezone(UTC)
 
     def known_budgets(self, dataset: str) -> list[BudgetRecord]:
-        """The budgets of a data set, as this process saw them last."""
+        """Return the budgets of a data set, as this process saw them last."""
         return [] if self._catalogue is None else State(*self._catalogue[1:]).budgets_of(dataset)
 
     def look(self, connection: Connection, known: Seen | None) -> None:
@@ -161,7 +161,7 @@ class Store:
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:
-        """One transaction: of a reader it sees one state of the book, however long it takes.
+        """Yield one transaction: of a reader it sees one state of the book, however long it takes.
 
         Raises:
             InputError: if the database does not do what it is asked.
@@ -269,7 +269,7 @@ class Store:
         return []
 
     def _locked(self, connection: Connection) -> Any:
-        """The head of the log, which nobody else changes until the transaction ends."""
+        """Return the head of the log, which nobody else changes until the transaction ends."""
         lock = "" if self.is_file else " FOR UPDATE"
         clock = "NULL" if self.is_file else "clock_timestamp()"
         found = connection.execute(text(f"SELECT head.*, {clock} AS clock FROM head{lock}")).one()
@@ -333,7 +333,7 @@ _HEAD = text("UPDATE head SET lines = :lines, hash = :hash, made = :made")
 
 
 def row(state: State, table: str, key: Any) -> dict[str, Any]:
-    """What a table has for something that the state holds."""
+    """Return what a table has for something that the state holds."""
     if table == "spent":
         total = files.canonical_json(state.spent[key])
         return {"budget": key[0], "bucket": key[1], "record": total}
@@ -350,7 +350,7 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
 
 
 def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, BudgetRecord]]:
-    """All data sets and all budgets, by name."""
+    """Return all data sets and all budgets, by name."""
     datasets, budgets = (
         [
             json.loads(each.record)
@@ -363,14 +363,14 @@ def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, Bud
 
 
 def people(connection: Connection) -> dict[str, People]:
-    """All budgets of each unit, by name."""
+    """Return all budgets of each unit, by name."""
     rows = connection.execute(text("SELECT record FROM people"))
     found = [People.from_dict(json.loads(each.record)) for each in rows]
     return {each.name: each for each in found}
 
 
 def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Release]:
-    """The releases of which something is so, in their order; one after the other."""
+    """Yield the releases of which something is so, in their order; one after the other."""
     asked = text(f"SELECT record FROM release WHERE {where}")
     for name, value in wanted.items():
         if isinstance(value, list):
@@ -380,7 +380,7 @@ def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Rele
 
 
 def spent(connection: Connection, places: Sequence[Place]) -> dict[Place, tuple[int, ...]]:
-    """The sums at these places, and perhaps at others of the same budgets."""
+    """Return the sums at these places, and perhaps at others of the same budgets."""
     budgets, buckets = {budget for budget, _ in places}, {bucket for _, bucket in places}
     if not budgets:
         return {}

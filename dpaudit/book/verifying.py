@@ -69,7 +69,7 @@ def verify_book(
 
 
 def releases_as_logged(book: Book) -> tuple[list[Release], dict[str, tuple[str, ...]]]:
-    """All releases as the log has them, which is checked as :func:`verify_book` does.
+    """Return all releases as the log has them, which is checked as :func:`verify_book` does.
 
     Returns:
         The releases in their order; and of what costs more by this version than it was charged (a
@@ -88,7 +88,7 @@ def releases_as_logged(book: Book) -> tuple[list[Release], dict[str, tuple[str, 
 
 
 def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], int]:
-    """All records as they were after some lines of the log, which is checked up to there.
+    """Return all records as they were after some lines of the log, which is checked up to there.
 
     Args:
         book: the book.
@@ -172,7 +172,7 @@ class _Replay:
         return {each.hash: checked_plan(each.record, each.hash) for each in rows}
 
     def lines(self) -> Iterator[Mapping[str, Any]]:
-        """Every line, after it was checked and applied."""
+        """Yield every line, after it was checked and applied."""
         return map(self._next, log_lines(self._connection))
 
     def _next(self, row: str) -> Mapping[str, Any]:
@@ -189,7 +189,7 @@ class _Replay:
         return line
 
     def _check_order(self, line: Mapping[str, Any]) -> None:
-        """Whether this may follow, however the tables were edited when it was written."""
+        """Tell whether this may follow, however the tables were edited when it was written."""
         kind = line["event"]
         if line["at"] < self.made:
             raise _wrong(self.number, "says an earlier time than the line before it")
@@ -289,7 +289,7 @@ class _Replay:
                 self._too_dear(release.id, f"gives {name!r} more back than did not run")
 
     def plan(self, digest: str) -> Plan:
-        """A plan that a line names."""
+        """Return a plan that a line names."""
         if digest not in self._plans:
             raise _wrong(self.number, "names a plan that is missing")
         return self._plans[digest]
@@ -329,7 +329,7 @@ def _buckets(budget: BudgetRecord, release: Release) -> tuple[str, ...]:
 
 
 def at_least(given: Sequence[int], due: Cost) -> bool:
-    """Whether whole numbers are those that are due, but for another machine's rounding."""
+    """Tell whether whole numbers are those that are due, but for another machine's rounding."""
     pairs = zip(given, due, strict=True) if len(given) == len(due) else [(-1, 0)]
     return all(own + own // _ROUNDING + 1 >= one for own, one in pairs)
 

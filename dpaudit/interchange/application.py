@@ -22,7 +22,7 @@ def opinion_of(
         ),
     ] = False,
 ) -> Opinion | None:
-    """What asks dp-accounting; options of ``dpaudit verify`` and ``dpaudit report``."""
+    """Make what asks dp-accounting; options of ``dpaudit verify`` and ``dpaudit report``."""
     if not second_opinion:
         return None
     library = optional_import("", "dpaudit.interchange.dp_accounting", what="a second opinion")

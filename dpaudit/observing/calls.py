@@ -113,7 +113,7 @@ class Charge:
 
 
 def in_units(reading: Reading) -> Reading:
-    """The reading in units of its sensitivity, so that equal privacy is an equal mechanism.
+    """Return the reading in units of its sensitivity, so that equal privacy is an equal mechanism.
 
     Noise of integers stays as it is.
     """
@@ -130,12 +130,12 @@ def in_units(reading: Reading) -> Reading:
 
 
 def least_known(epsilon: float) -> float:
-    """An ε that can be declared: one beyond all claims for an infinite one."""
+    """Return an ε that can be declared: one beyond all claims for an infinite one."""
     return min(epsilon, UNKNOWN_EPSILON)
 
 
 def fingerprint(value: Any) -> float:
-    """A number in [0, 1) that differs where a value does, whatever its shape; as private."""
+    """Return a number in [0, 1) that differs where a value does, whatever its shape; as private."""
     if isinstance(value, dict):  # its order may be one of chance
         value = sorted(map(repr, value.items()))
     plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
@@ -143,7 +143,7 @@ def fingerprint(value: Any) -> float:
 
 
 def _fewer_digits(value: float) -> float:
-    """Twelve digits, rounded down: the same whatever unit it was divided by."""
+    """Keep twelve digits, rounded down: the same whatever unit it was divided by."""
     if not 0 < value < math.inf:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
@@ -160,7 +160,7 @@ class Labels:
         self._turns: dict[str, dict[int, int]] = {}
 
     def of(self, packages: tuple[str, ...], primitive: str) -> tuple[str, str]:
-        """The label of the code that asks, and its file and line.
+        """Return the label of the code that asks, and its file and line.
 
         The label names the user's function, the library's that it calls and what that draws, and
         counts the places of the same names in the order in which they are first reached.
@@ -182,7 +182,7 @@ class Labels:
 
 
 def place(packages: tuple[str, ...]) -> str:
-    """File and line of the user's code that asks."""
+    """Return file and line of the user's code that asks."""
     return _line(_asking(packages, "")[0])
 
 
@@ -191,7 +191,7 @@ def _line(frame: FrameType) -> str:
 
 
 def _asking(packages: tuple[str, ...], primitive: str) -> tuple[FrameType, str]:
-    """The frame of the user's function that asks, and the name of the library's that it calls."""
+    """Find the frame of the user's function that asks, and what of the library it calls."""
     frame, entry = sys._getframe(1), primitive
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__", ""))
@@ -205,7 +205,7 @@ def _asking(packages: tuple[str, ...], primitive: str) -> tuple[FrameType, str]:
 
 @lru_cache(4096)
 def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool, str]:
-    """Whether code stands between the user's and a draw, and its name if a user may call it."""
+    """Tell whether code stands before a draw, and its name if a user may call it."""
     package, file = module.partition(".")[0], code.co_filename
     of_python = file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
     within = package in (_OWN, *packages) or of_python
@@ -216,7 +216,7 @@ def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool,
 
 
 def _vector(result: Any) -> bool:
-    """Whether it is a list of numbers, as some libraries give for an array."""
+    """Tell whether it is a list of numbers, as some libraries give for an array."""
     return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
 
 
@@ -245,11 +245,11 @@ class Draw:
         self.result = self._draw()
 
     def value(self) -> NDArray[Any]:
-        """The private value, in units of the plan."""
+        """Return the private value, in units of the plan."""
         return np.asarray(self._reading.value)
 
     def released(self) -> NDArray[Any]:
-        """What came out, in units of the plan; what is no number as an object."""
+        """Return what came out, in units of the plan; what is no number as an object."""
         if self._reading.answers is not None:
             return np.asarray(self._reading.answers.index(self.result))
         if isinstance(self.result, bool | int | float | np.generic | np.ndarray) or _vector(

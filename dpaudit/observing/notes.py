@@ -62,7 +62,7 @@ class Notes:
     handled: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
 
     def claim(self, delta: float) -> Claim | None:
-        """What the libraries say that the run has cost; None where they say nothing.
+        """Return what the libraries say that the run has cost; None where they say nothing.
 
         Args:
             delta: at which a ρ is told as an ε.
@@ -83,7 +83,7 @@ class Notes:
         return Claim.from_dict(stated | {"source": source})
 
     def noted(self, unit: PrivacyUnit, relation: Relation) -> tuple[Noted, ...]:
-        """The calls as invocations of a plan, equal ones together.
+        """Return the calls as invocations of a plan, equal ones together.
 
         Raises:
             InputError: if nothing was drawn.
@@ -121,7 +121,7 @@ class Notes:
     def _touched(
         self, numbers: list[int], parts: list[int], relation: Relation, mechanism: Mechanism
     ) -> int:
-        """How many of some calls one unit moves.
+        """Count how many of some calls one unit moves.
 
         Whoever is replaced may leave one part and enter another.
         """
@@ -134,7 +134,7 @@ class Notes:
         return math.ceil(own) + sum(bounded)
 
     def _parts(self) -> list[int]:
-        """Of each call, as how many disjoint parts its charge takes those that it speaks of.
+        """Count of each call as how many disjoint parts its charge takes those it is about.
 
         A library that charges less than the sum of what its calls state takes them as calls on
         disjoint data, where that gives a whole number which divides the calls of every place.
@@ -154,7 +154,7 @@ class Notes:
         return parts
 
     def all_findings(self, noted: tuple[Noted, ...]) -> tuple[Finding, ...]:
-        """What a reader of the plan must know, each said once."""
+        """Return what a reader of the plan must know, each said once."""
         left = (
             _found("noise-without-value", draws=draws, primitive=law, line=self.lines[law])
             for law, draws in self.loose.items()
@@ -164,12 +164,12 @@ class Notes:
 
 
 def _kind(call: Call) -> _Kind:
-    """What calls of one invocation have in common."""
+    """Return what calls of one invocation have in common."""
     return call.at, call.reading.declared, call.reading.sensitivity
 
 
 def plan_of(noted: tuple[Noted, ...]) -> Plan:
-    """The plan of these invocations."""
+    """Return the plan of these invocations."""
     return Plan.of(*(each.invocation for each in noted))
 
 

@@ -50,7 +50,7 @@ from dpaudit.workflow.calibrating import claim_table
 
 
 def plan_file(name: str, noted: Sequence[Noted], charged: Claim | None) -> str:
-    """A plan file with comments.
+    """Return a plan file with comments.
 
     Args:
         name: of the code, as ``dpaudit observe`` takes it.
@@ -230,7 +230,7 @@ class _Code:
         self.unread: list[str] = []
 
     def run(self, seed: int | None) -> None:
-        """Once, as a user would."""
+        """Run it once, as a user would."""
         if self.name.endswith(".py"):
             _run_script(self.name)
             return
@@ -241,7 +241,7 @@ class _Code:
         self.unread = canonical(result, carried=True).unread
 
     def call(self, data: Any, rng: np.random.Generator) -> Any:
-        """The function, on data where it takes any."""
+        """Return the function, on data where it takes any."""
         assert self.function is not None
         if data is None and not inspect.signature(self.function).parameters:
             return self.function()
@@ -250,7 +250,7 @@ class _Code:
         return BlackBox(self.function).raw(data, 1, np.random.default_rng(rng))[0]
 
     def record(self) -> SubjectRecord:
-        """How a certificate names it."""
+        """Tell how a certificate names it."""
         file = Path(self.name)
         module, line = file.stem, 1
         if self.function is not None:
@@ -278,7 +278,7 @@ def _run_script(name: str) -> None:
 
 
 def _imported(name: str) -> tuple[str, ...]:
-    """The libraries for privacy that the code imports itself, or else numpy."""
+    """Return the libraries for privacy that the code imports itself, or else numpy."""
     home = name.rpartition(":")[0] or name
     if not home.endswith(".py"):
         raise InputError("--library is missing; it must be given where no file is named.")
@@ -292,7 +292,7 @@ def _imported(name: str) -> tuple[str, ...]:
 
 
 def _names(name: str) -> set[str]:
-    """What the files of the code import."""
+    """Return what the files of the code import."""
     home = name.rpartition(":")[0] or name
     files.read_text(home, what="file")
     path = Path(home).resolve()
@@ -301,7 +301,7 @@ def _names(name: str) -> set[str]:
 
 @contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """The generators that all code shares, seeded; and as they were afterwards."""
+    """Yield the generators that all code shares, seeded; and as they were afterwards."""
     if seed is None:
         yield
         return
@@ -322,7 +322,7 @@ def seeded(seed: int | None) -> Iterator[None]:
 
 
 def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None) -> Notes:
-    """The notes of a run that is what a plan declares."""
+    """Return the notes of a run that is what a plan declares."""
     ledger = Ledger(plan, noise=FloatNoise())
     with seeded(seed), following(ledger, *libraries) as notes:
         code.run(seed)
@@ -354,7 +354,7 @@ class _Cost:
 
 
 def _cost(plan: Plan, charged: Claim | None) -> _Cost:
-    """What a plan costs if the libraries' words are true."""
+    """Return what a plan costs if the libraries' words are true."""
     own = _at_its_word(plan)
     if own is None:
         return _Cost()
@@ -366,7 +366,7 @@ def _cost(plan: Plan, charged: Claim | None) -> _Cost:
 
 
 def _at_its_word(plan: Plan) -> Plan | None:
-    """The plan with black boxes for what libraries state; None where something is not known."""
+    """Put black boxes for what libraries state; None where something is not known."""
     made = []
     for each in plan.invocations:
         own = each.mechanism
@@ -390,7 +390,7 @@ def _epsilon(plan: Plan, delta: float) -> float | None:
 
 
 def _loosened(charged: Claim | None) -> Claim | None:
-    """The charge as a claim, with room for the rounding of the library's own sum."""
+    """Return the charge as a claim, with room for the rounding of the library's own sum."""
     if charged is None or charged.risk is not None:
         return charged
     return replace(
@@ -415,7 +415,7 @@ def _rehearsed(
 def _subject(
     plan: Plan, code: _Code, libraries: tuple[str, ...], constants: tuple[float, ...]
 ) -> Subject:
-    """The function as a subject whose noise libraries draw."""
+    """Return the function as a subject whose noise libraries draw."""
 
     @dataclass(frozen=True)
     class Observed(Subject):  # of no module, which is not loaded afresh

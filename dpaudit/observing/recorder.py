@@ -62,7 +62,7 @@ class Adapter(Protocol):
     """Top-level packages that stand between the user's code and a draw."""
 
     def patches(self, recorder: Recorder) -> Iterable[Patch]:
-        """Everything that is replaced, so that draws and charges go through the recorder."""
+        """Return everything that is replaced, so that draws and charges go through the recorder."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _Use:
     memory: dict[Any, Any] = field(default_factory=dict)
 
     def part(self, at: str) -> str | None:
-        """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
+        """Name whose value the next draw at a label is: of disjoint data a part's own."""
         assert self.ledger is not None
         declared = next((i for i in self.ledger.plan.invocations if i.at == at), None)
         if declared is None or declared.count == declared.releases:
@@ -122,7 +122,7 @@ class Recorder:
         return self._used.memory
 
     def once(self, of: Callable[[Any, Any], Any], own: Any, about: Any) -> Any:
-        """A public fact of some object, asked once while a block runs."""
+        """Return a public fact of some object, asked once while a block runs."""
         key = of, id(own), about
         if key not in self.memory:
             self.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
@@ -181,7 +181,7 @@ class Recorder:
         return drawn.result
 
     def reading(self, read: Callable[..., Reading | None]) -> Callable[[Any], Any]:
-        """What replaces a function that draws: each call is a release.
+        """Return what replaces a function that draws: each call is a release.
 
         Args:
             read: says of a call's arguments what it draws; None where it is no draw.
@@ -208,7 +208,7 @@ class Recorder:
             _inside.draws = False
 
     def charged(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
-        """The library says what the calls since its last charge have cost."""
+        """Return the library says what the calls since its last charge have cost."""
         if self._use is not None:
             notes = self._use.notes
             last = notes.charges[-1].end if notes.charges else 0
@@ -216,40 +216,40 @@ class Recorder:
             notes.charges.append(charge)
 
     def totalled(self, total: Callable[[], tuple[float, float]]) -> None:
-        """How the library itself sums its charges, where it has a rule of its own."""
+        """Tell how the library itself sums its charges, where it has a rule of its own."""
         self._used.notes.totals[self._own.library] = total
 
     def tell(self, rule: str, at: str = "", **facts: Any) -> None:
-        """A reader must know something of the library."""
+        """Return a reader must know something of the library."""
         if self._use is not None:
             self._use.notes.findings.append(_found(rule, at, **facts))
 
     def loose(self, primitive: str, draws: int) -> None:
-        """Noise was drawn that has met no value yet."""
+        """Note that noise was drawn that has met no value yet."""
         notes = self._used.notes
         notes.loose[primitive] = notes.loose.get(primitive, 0) + draws
         if primitive not in notes.lines:
             notes.lines[primitive] = place(self._own.packages)
 
     def met(self, primitive: str, draws: int) -> None:
-        """Noise was added to a value."""
+        """Note that noise was added to a value."""
         if self._use is not None:
             self._use.notes.loose[primitive] -= draws
 
     def drew(self, generator: Hashable, primitive: str) -> None:
-        """Noise of a primitive comes from a generator."""
+        """Note from which generator noise of a primitive comes."""
         if self._use is not None:
             self._use.notes.drew.setdefault(generator, primitive)
             self._known(generator)
 
     def handled(self, generator: Hashable, how: str) -> None:
-        """The code does something by which it may know what a generator draws."""
+        """Return the code does something by which it may know what a generator draws."""
         if not self.quiet:
             self._used.notes.handled.setdefault(generator, (how, place(self._own.packages)))
             self._known(generator)
 
     def inherited(self, generator: Hashable, parent: Hashable) -> None:
-        """A generator was made from another one: who has that in hand has this."""
+        """Return a generator was made from another one: who has that in hand has this."""
         if not self.quiet and parent in self._used.notes.handled:
             self._used.notes.handled[generator] = self._used.notes.handled[parent]
 
@@ -262,7 +262,7 @@ class Recorder:
             self.tell(rule, line, how=how, line=line, primitive=primitive)
 
     def warned(self, warning: str) -> None:
-        """The library itself warns that something leaks."""
+        """Return the library itself warns that something leaks."""
         if self._use is not None:
             line = place(self._own.packages)
             self.tell("library-warns", line, library=self._sampler, warning=warning, line=line)
@@ -270,7 +270,7 @@ class Recorder:
 
 @cache
 def _known(library: str) -> Recorder:
-    """The recorder of a library."""
+    """Return the recorder of a library."""
     home = f"dpaudit.observing.adapters.{toml_tables.chosen(KNOWN, library=library)}"
     try:
         own: Adapter = import_module(home).ADAPTER
@@ -282,7 +282,7 @@ def _known(library: str) -> Recorder:
 
 
 def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
-    """The label under which the plan declares a draw, and the draw as it is declared.
+    """Return the label under which the plan declares a draw, and the draw as it is declared.
 
     One place in the code may have several invocations: "mean", "mean (2)" and so on.
     """
@@ -359,5 +359,5 @@ def _kept(following: AbstractContextManager[Notes]) -> Iterator[Notes]:
 
 
 def following(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
-    """The same where what is found is left to whoever reads the notes."""
+    """Return the same where what is found is left to whoever reads the notes."""
     return _observed(libraries, _Use(ledger.plan.relation, Notes(), ledger, Labels()))

@@ -18,7 +18,7 @@ _TIMES = 1e-3
 
 
 def observed(seen: Observation, files: Sequence[Path] = ()) -> None:
-    """What was drawn, what it costs, what was charged for it, the certificate, and its files."""
+    """Print what was drawn, what it costs, what was charged, the certificate, its files."""
     _calls(seen)
     show.certificate(seen.certificate, files=files)
 

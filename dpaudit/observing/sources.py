@@ -36,7 +36,7 @@ _HANDLING |= {"get_bit_generator": READS, "set_bit_generator": SETS}
 def handling(
     recorder: Recorder, owner: Any, known: Hashable, names: Iterable[tuple[str, str]]
 ) -> Iterator[Patch]:
-    """What tells that functions of a module are called, which take its own generator in hand.
+    """Yield what tells that functions of a module are called, which take its own generator in hand.
 
     Args:
         recorder: is told.
@@ -58,14 +58,14 @@ def handling(
 
 
 def of_numpy(recorder: Recorder) -> Iterator[Patch]:
-    """The same of ``numpy.random``."""
+    """Yield the same of ``numpy.random``."""
     return handling(recorder, np.random, SHARED, _HANDLING.items())
 
 
 def seen_generator(
     recorder: Recorder, laws: Iterable[str], drawing: Callable[[str, Hashable, Any], Any]
 ) -> type[np.random.Generator]:
-    """A class of numpy's generators that tell what is drawn, and whether their state is seen.
+    """Give a class of numpy's generators that tell what is drawn, and whether their state is seen.
 
     Args:
         recorder: is told.
@@ -102,13 +102,13 @@ def seen_generator(
 
 
 def bits(generator: np.random.Generator) -> Hashable:
-    """What two objects have in common that draw from one stream."""
+    """Return what two objects have in common that draw from one stream."""
     found: Hashable = _BITS.__get__(generator)
     return found
 
 
 def of_option(recorder: Recorder, given: Any, shared: Hashable) -> Hashable:
-    """The generator that ``generator=`` means; none but the shared one is seeded by the system."""
+    """Return the generator of ``generator=``; the system seeds the shared one alone."""
     if given is None or given is shared:
         return shared
     recorder.handled(given, HOLDS)
@@ -117,7 +117,7 @@ def of_option(recorder: Recorder, given: Any, shared: Hashable) -> Hashable:
 
 
 def of_state(recorder: Recorder, state: Any) -> Hashable:
-    """The generator that ``random_state=`` means; one of the code's own is in its hands."""
+    """Return the generator that ``random_state=`` means; one of the code's own is in its hands."""
     if state is None or state is SHARED:
         return SHARED
     if isinstance(state, np.random.Generator):
@@ -145,7 +145,7 @@ class Fate:
         self._met = self._seen = self._told = False
 
     def met(self, source: Source, draws: int) -> None:
-        """Some of it was added to as many entries of a value."""
+        """Return some of it was added to as many entries of a value."""
         if draws > self.left:
             source.recorder.tell("noise-shared", primitive=source.law)
         taken = min(self.left, draws)
@@ -155,7 +155,7 @@ class Fate:
         self._tell(source)
 
     def seen(self, source: Source) -> None:
-        """It was looked at by itself, or changed."""
+        """Note that it was looked at by itself, or changed."""
         self._seen = True
         self._tell(source)
 
@@ -178,17 +178,17 @@ class Source:
     def of(
         cls, law: str, scale: float, recorder: Recorder, draws: int, generator: Hashable
     ) -> Source:
-        """A fresh draw of a generator, which has met no value yet."""
+        """Return a fresh draw of a generator, which has met no value yet."""
         recorder.loose(law, draws)
         recorder.drew(generator, law)
         return cls(law, scale, recorder, Fate(draws))
 
     def seen(self) -> None:
-        """It was looked at by itself."""
+        """Note that it was looked at by itself."""
         self.fate.seen(self)
 
     def scaled(self, operation: str, other: Any, first: bool) -> Source | None:
-        """The source of what an operation with a number makes, where that is noise again.
+        """Return the source of what an operation with a number makes, where that is noise again.
 
         Args:
             operation: numpy's name for it.
@@ -205,7 +205,7 @@ class Source:
         return replace(self, scale=self.scale * (factor if operation == "multiply" else 1 / factor))
 
     def hidden(self, operation: str, other: Any, first: bool) -> Any:
-        """The value that an operation hides, as a sum has it; None if it hides none."""
+        """Return the value that an operation hides, as a sum has it; None if it hides none."""
         if operation not in _SUMS or other is None:
             return None
         return -other if operation == "subtract" and first else other
@@ -213,7 +213,7 @@ class Source:
     def added(
         self, value: NDArray[Any], draws: int, draw: Callable[[], Any], facts: dict[str, Any]
     ) -> Any:
-        """The release that noise and a value make.
+        """Return the release that noise and a value make.
 
         Args:
             value: before noise, of the shape of the release.

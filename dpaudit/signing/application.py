@@ -74,7 +74,7 @@ def signer_of_export(
     ] = None,
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
 ) -> Callable[[], tuple[Signer, datetime | None]] | None:
-    """The key that signs an export, and when it does; options of ``dpaudit book export``."""
+    """Make what signs an export, and say when; options of ``dpaudit book export``."""
     if sign is None:
         return None
 
@@ -102,7 +102,7 @@ def verification_of(
         option("--book", "URL", "The book that an export is of.", callback=without_password),
     ] = None,
 ) -> Callable[..., Verification] | None:
-    """What verifies a signed file; options of ``dpaudit verify``."""
+    """Make what verifies a signed file; options of ``dpaudit verify``."""
     if not (key or policy or signature):
         if book is not None:
             raise typer.BadParameter(
@@ -115,7 +115,7 @@ def verification_of(
 
 
 def asked_once() -> str:
-    """The password of a key: of the environment, or asked for."""
+    """Take the password of a key from the environment, or ask for it."""
     return _password(twice=False)
 
 

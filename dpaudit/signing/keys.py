@@ -30,19 +30,19 @@ class Signer(Protocol):
     """A private key, or what holds one."""
 
     def public_key(self) -> Ed25519PublicKey:
-        """Its public half."""
+        """Return its public half."""
 
     def sign(self, data: bytes, /) -> bytes:
-        """The 64 bytes of the signature of some bytes."""
+        """Return the 64 bytes of the signature of some bytes."""
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """SHA-256 of the key's SubjectPublicKeyInfo in DER, as 64 hexadecimal digits."""
+    """Return SHA-256 of the key's SubjectPublicKeyInfo in DER, 64 hexadecimal digits."""
     return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, _SPKI)).hexdigest()
 
 
 def load_public(path: Path | str) -> Ed25519PublicKey:
-    """The Ed25519 key of a PEM file (SubjectPublicKeyInfo), or of a line as OpenSSH writes it.
+    """Give the Ed25519 key of a PEM file (SubjectPublicKeyInfo), or of a line as OpenSSH writes it.
 
     Raises:
         InputError: if there is none, or everybody can sign for it, as for a point of small order.
@@ -59,7 +59,7 @@ def load_public(path: Path | str) -> Ed25519PublicKey:
 
 
 def load_private(path: Path | str, password: Callable[[], str]) -> Ed25519PrivateKey:
-    """The Ed25519 key of a PEM file (PKCS#8).
+    """Return the Ed25519 key of a PEM file (PKCS#8).
 
     Args:
         path: of the file.
@@ -126,7 +126,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
 
 
 def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: Any) -> Any:
-    """A key of that kind; TypeError if it has a password and none is given."""
+    """Return a key of that kind; TypeError if it has a password and none is given."""
     try:
         key = load(files.read_bytes(path, what="key"), *password)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -140,7 +140,7 @@ def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: A
 
 
 def _of_small_order(raw: bytes) -> bool:
-    """Whether eight times the point is the neutral one, or its y is not below p.
+    """Tell whether eight times the point is the neutral one, or its y is not below p.
 
     The points of order 1, 2 and 4 have y = 1, −1 and 0. Those of order 8 double to y = 0. As the
     doubled y is (y² + x²) / (1 − d·x²·y²), they have x² = −y², and by the equation of the curve
@@ -151,7 +151,7 @@ def _of_small_order(raw: bytes) -> bool:
 
 
 def signer_of(key: Path | str, password: Callable[[], str]) -> Signer:
-    """The private key of a file, or one that an SSH agent holds.
+    """Return the private key of a file, or one that an SSH agent holds.
 
     Args:
         key: path of a PKCS#8 file; or ``agent:`` and the comment or fingerprint of an agent's key.
@@ -174,11 +174,11 @@ class HeldKey:
     blob: bytes
 
     def public_key(self) -> Ed25519PublicKey:
-        """The public half, with which the blob ends."""
+        """Return the public half, with which the blob ends."""
         return Ed25519PublicKey.from_public_bytes(self.blob[-32:])
 
     def sign(self, data: bytes, /) -> bytes:
-        """A signature, which is checked: an agent may be anything, and its user may say no."""
+        """Give a signature, which is checked: an agent may be anything, and its user may say no."""
         try:
             with _agent_keys() as keys:
                 own = next(each for each in keys if each.asbytes() == self.blob)
@@ -190,7 +190,7 @@ class HeldKey:
 
 
 def agent_key(name: str) -> HeldKey:
-    """The Ed25519 key of that comment, or fingerprint (SHA256:…), of the running agent.
+    """Return the Ed25519 key of that comment, or fingerprint (SHA256:…), of the running agent.
 
     Raises:
         InputError: if there is no agent, or not one such key.
@@ -208,7 +208,7 @@ def agent_key(name: str) -> HeldKey:
 
 @contextmanager
 def _agent_keys() -> Iterator[list[Any]]:
-    """The Ed25519 keys of the running agent; none where there is no agent."""
+    """Yield the Ed25519 keys of the running agent; none where there is no agent."""
     paramiko = optional_import("sign", "paramiko", what="a key of an SSH agent")
     try:
         agent = paramiko.Agent()

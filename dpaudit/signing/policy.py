@@ -76,7 +76,7 @@ def _hash(digits: int = 64, **given: Any) -> str:
 
 
 def _kind(family: Any) -> Any:
-    """The check of a kind of that family."""
+    """Return the check of a kind of that family."""
     return lambda **given: family.named(*given.values()).kind
 
 
@@ -117,7 +117,7 @@ class Limit(fields.Record):
     trust: tuple[TrustModel, ...] = ()
 
     def lacks(self, certificate: Certificate, *, by_filter: bool = False) -> Iterator[str]:
-        """What is not so of a certificate of that unit.
+        """Yield what is not so of a certificate of that unit.
 
         Args:
             certificate: whose.
@@ -131,7 +131,7 @@ class Limit(fields.Record):
         yield from _other("trust model", plan.trust, self.trust)
 
     def lacks_check(self, certificate: Certificate) -> Iterator[str]:
-        """What the independent checker does not prove of it."""
+        """Yield what the independent checker does not prove of it."""
         checked = certificate.checked or check_of(certificate)
         proves = checked.epsilon is not None and checked.delta <= self.delta
         if not proves or not holds(checked.epsilon or 0.0, self.epsilon):
@@ -154,7 +154,7 @@ class Attack(fields.Record):
     runs: fields.Natural = 0
 
     def lacks(self, certificate: Certificate, limits: Sequence[Limit] = ()) -> Iterator[str]:
-        """Whether there is none; beyond all limits no claim counts, which may be of any size.
+        """Tell whether there is none; beyond all limits no claim counts, which may be of any size.
 
         Nor does an attack on a pair whose sides are alike, or that is recorded as no pair.
         """
@@ -245,7 +245,7 @@ class Policy(fields.Record):
             raise InputError("policy demands nothing; begin with keys and [[limit]].")
 
     def lacks(self, seen: Seen) -> tuple[str, ...]:
-        """One sentence for each demand that is not met."""
+        """Return one sentence for each demand that is not met."""
         certificate, unit = seen.certificate, seen.certificate.plan.unit.name
         found = [*_other("verdict", certificate.verdict, [Verdict.CERTIFIED])]
         found += _other("unit", unit, [each.unit for each in self.limit])
@@ -264,7 +264,7 @@ class Policy(fields.Record):
     def lacks_of_export(
         self, statement: Statement, now: datetime, behind: int | None
     ) -> tuple[str, ...]:
-        """One sentence for each demand that an export does not meet, or only certificates can.
+        """Give one sentence for each demand that an export does not meet, or only certificates can.
 
         Args:
             statement: whose signatures were checked.
@@ -289,7 +289,7 @@ class Policy(fields.Record):
 
 
 def read_policy(path: Path | str) -> Policy:
-    """The policy of a TOML file.
+    """Return the policy of a TOML file.
 
     Raises:
         InputError: if a key is unknown, with the nearest; if a value is wrong; or if it demands
@@ -299,7 +299,7 @@ def read_policy(path: Path | str) -> Policy:
 
 
 def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str]:
-    """Who signed, and when."""
+    """Tell who signed, and when."""
     signed, at = len(statement.signers & {*policy.keys}), statement.signed_at
     if policy.keys and signed < policy.threshold:
         yield f"{signed} of the policy's keys signed it; the policy wants {policy.threshold}."
@@ -313,7 +313,7 @@ def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str
 
 
 def _about(policy: Policy, seen: Seen) -> Iterator[str]:
-    """What it speaks of, who made it, and what was found."""
+    """Yield what it speaks of, who made it, and what was found."""
     certificate, severities = seen.certificate, list(Severity)
     subject, proved = certificate.subject, certificate.guarantee
     yield from _other("subject", subject.name, policy.subject)
@@ -335,7 +335,7 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
 
 
 def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
-    """What its proof rests on; of a plan without code nothing is known."""
+    """Yield what its proof rests on; of a plan without code nothing is known."""
     known = {each.premise: each.standing for each in seen.certificate.known_assumptions()}
     wanted = dict.fromkeys(policy.tested, Standing.TESTED)
     for premise, least in (wanted | dict.fromkeys(policy.enforced, Standing.ENFORCED)).items():
@@ -346,7 +346,7 @@ def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
 
 
 def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
-    """How it ran."""
+    """Tell how it ran."""
     ledger = (seen.certificate.run or {}).get("ledger", {})
     samplers = ledger.get("samplers")
     exact = samplers and all(map(is_exact, samplers)) and not ledger.get("external")
@@ -360,7 +360,7 @@ def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
 
 
 def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterator[str]:
-    """A sentence where something else is wanted; where nothing is named, anything will do."""
+    """Yield a sentence where something else is wanted; where nothing is named, anything will do."""
     names = sorted({str(each) for each in wanted if each is not None})
     if names and found not in names:
         told = "none" if found is None else shown(str(found))
@@ -379,7 +379,7 @@ def _admits(versions: str, made: str) -> bool:
 
 
 def _proved(certificate: Certificate, delta: float, *, by_filter: bool) -> float:
-    """The ε that the certificate's own accountant proves at δ; none is infinite."""
+    """Return the ε that the certificate's own accountant proves at δ; none is infinite."""
     proved, filtered = certificate.guarantee, certificate.filtered
     if filtered is not None and by_filter:
         again = filtered.bounded(certificate.plan, None, delta)

@@ -162,7 +162,7 @@ def verify_signed(
 
 
 def _believed(path: Path, keys: Sequence[Path], policy: Policy | None) -> Statement:
-    """What those have signed whose keys are given: all of them, where no policy names its own."""
+    """Open what those signed whose keys are given: all, where no policy names its own."""
     if not keys:
         raise InputError("no key is given; say who must have signed with --key PUBLIC.pem.")
     trusted = {key_id(key): key for key in map(load_public, keys)}
@@ -174,7 +174,7 @@ def _believed(path: Path, keys: Sequence[Path], policy: Policy | None) -> Statem
 
 
 def _require_signed(statement: Statement, ledger: Path | None, anchor: Path | None) -> None:
-    """The journal, if it is there, ends where it was signed."""
+    """Return the journal, if it is there, ends where it was signed."""
     if ledger is None and anchor is not None:
         raise InputError("--anchor is given without a ledger; give --ledger too.")
     if ledger is not None:

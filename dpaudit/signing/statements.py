@@ -49,7 +49,7 @@ class Envelope:
     signatures: dict[str, bytes]
 
     def signed(self, key: Signer) -> Envelope:
-        """The envelope with one more signature.
+        """Return the envelope with one more signature.
 
         Raises:
             InputError: if the key has signed it already.
@@ -60,7 +60,7 @@ class Envelope:
         return Envelope(self.payload, self.signatures | {name: key.sign(self._encoded())})
 
     def signers(self, keys: Iterable[Ed25519PublicKey]) -> frozenset[str]:
-        """The ids of those keys that signed the payload; other signatures count for nothing.
+        """Return the ids of those keys that signed the payload; other signatures count for nothing.
 
         Raises:
             TamperedError: if a signature is not of the key that it names, or none is of these keys.
@@ -80,12 +80,12 @@ class Envelope:
         return found
 
     def _encoded(self) -> bytes:
-        """What is signed: type and payload, each with its length."""
+        """Return what is signed: type and payload, each with its length."""
         kind = PAYLOAD_TYPE.encode()
         return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(self.payload), self.payload)
 
     def to_json(self) -> str:
-        """The text of the envelope's file."""
+        """Return the text of the envelope's file."""
         coded = {name: base64.b64encode(each).decode() for name, each in self.signatures.items()}
         return files.pretty_json(
             {
@@ -97,7 +97,7 @@ class Envelope:
 
     @classmethod
     def from_json(cls, data: bytes) -> Envelope:
-        """The envelope of a file, every part of which is as it must be; no signature is checked.
+        """Read the envelope of a file, all of whose parts are right; no signature is checked.
 
         Raises:
             InputError: if it is no envelope that :meth:`to_json` could have written.
@@ -121,7 +121,7 @@ class Envelope:
 
 
 def parsed(data: bytes, what: str) -> Any:
-    """The value of JSON in UTF-8, without a byte order mark or a key twice.
+    """Return the value of JSON in UTF-8, without a byte order mark or a key twice.
 
     Raises:
         InputError: if it is anything else.
@@ -136,7 +136,7 @@ def _has(record: Any, *keys: str) -> bool:
 
 
 def _decoded(name: str, value: Any) -> bytes:
-    """The bytes of the one base64 text that they have."""
+    """Return the bytes of the one base64 text that they have."""
     with suppress(ValueError, TypeError):
         data = base64.b64decode(value)
         if base64.b64encode(data).decode() == value:
@@ -145,7 +145,7 @@ def _decoded(name: str, value: Any) -> bytes:
 
 
 def envelope_of(path: Path) -> Path:
-    """Where the signatures of an export lie."""
+    """Tell where the signatures of an export lie."""
     return path.with_name(path.name + ENDING)
 
 
@@ -187,7 +187,7 @@ class Statement:
     signers: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON record."""
+        """Return the JSON record."""
         time = (
             {} if self.signed_at is None else {"signed_at": f"{self.signed_at:%Y-%m-%dT%H:%M:%SZ}"}
         )
@@ -199,12 +199,12 @@ class Statement:
         }
 
     def envelope(self) -> Envelope:
-        """What is to be signed, without a signature."""
+        """Return what is to be signed, without a signature."""
         return Envelope(files.canonical_json(self.to_dict()).encode(), {})
 
     @classmethod
     def opened(cls, envelope: Envelope, keys: Iterable[Ed25519PublicKey] | None) -> Statement:
-        """What an envelope states: the payload's own bytes, once its signatures hold.
+        """Return what an envelope states: the payload's own bytes, once its signatures hold.
 
         Args:
             envelope: of a statement.
@@ -227,14 +227,14 @@ class Statement:
 
 
 def statement_of(certificate: Certificate, file: str, signed_at: datetime | None) -> Statement:
-    """A certificate, about its code, its plan and its file, which is named by its SHA-256."""
+    """Give a certificate, about its code, its plan and its file, which is named by its SHA-256."""
     record = certificate_statement(certificate)
     subjects = [*record["subject"], {"name": "certificate", "digest": {"sha256": file}}]
     return Statement(record["predicateType"], record["predicate"], subjects, signed_at)
 
 
 def signed_certificate(statement: Statement) -> tuple[Certificate, str]:
-    """The certificate that was signed, and the SHA-256 of its file.
+    """Return the certificate that was signed, and the SHA-256 of its file.
 
     Raises:
         InputError: if it does not follow the newest schema, or the subjects are not its own.
@@ -249,7 +249,7 @@ def signed_certificate(statement: Statement) -> tuple[Certificate, str]:
 
 
 def journal_statement(content: JournalSummary, signed_at: datetime | None) -> Statement:
-    """How far a journal has come: whoever has this can tell a shorter or another one.
+    """Tell how far a journal has come: whoever has this can tell a shorter or another one.
 
     Raises:
         InputError: if its last line was cut off.
@@ -272,7 +272,7 @@ def journal_statement(content: JournalSummary, signed_at: datetime | None) -> St
 def export_statement(
     book: str, lines: int, head: str, file: str, signed_at: datetime | None
 ) -> Statement:
-    """A file that tells what a book held when its log had so many lines.
+    """Return a file that tells what a book held when its log had so many lines.
 
     Args:
         book: identifier of the book.
@@ -287,7 +287,7 @@ def export_statement(
 
 
 def signed_export(statement: Statement) -> tuple[Mapping[str, Any], str]:
-    """What was signed of an export, and the SHA-256 of its file.
+    """Return what was signed of an export, and the SHA-256 of its file.
 
     Raises:
         TamperedError: if it is not what :func:`export_statement` makes.

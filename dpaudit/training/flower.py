@@ -41,7 +41,7 @@ _OF_MANY = (Bulyan, QFedAvg, FedXgbBagging, FedXgbCyclic)
 def update_plan(
     noise_multiplier: float, rounds: int, *, sample_rate: float | None = None, local: bool = False
 ) -> Plan:
-    """The plan of updates, measured in clip norms.
+    """Return the plan of updates, measured in clip norms.
 
     Args:
         noise_multiplier: z, of a whole round; also where the norm adapts.
@@ -132,7 +132,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         return asked
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> tuple[Any, None]:
-        """The model that the wrapped strategy makes of the private mean, and no metrics."""
+        """Return the model that the wrapped strategy makes of the private mean, and no metrics."""
         start = _flat(self._current)
         read = [(each.metadata.src_node_id, _model(each, start.size)) for each in replies]
         told = [(str(name), model - start) for name, model in read if model is not None]
@@ -145,7 +145,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         return self.strategy.aggregate_train(server_round, [one])[0], None
 
     def _private_mean(self, updates: Floats, names: list[str]) -> Floats:
-        """The noisy sum of clipped updates over the public number of clients."""
+        """Return the noisy sum of clipped updates over the public number of clients."""
         norm, adaptive = self.clip_norm, self.adaptive
         if adaptive is None:
             total = self.ledger.sum(updates / norm, units=names, at="update")
@@ -166,15 +166,15 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         return []
 
     def aggregate_evaluate(self, *_: Any) -> None:
-        """Nothing was asked."""
+        """Return nothing was asked."""
 
     def summary(self) -> None:
-        """That of the wrapped strategy."""
+        """Return that of the wrapped strategy."""
         self.strategy.summary()
 
 
 def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
-    """A mod of a client: its update is clipped and gets noise before it leaves.
+    """Return a mod of a client: its update is clipped and gets noise before it leaves.
 
     Every number that the client tells besides becomes 1, and it answers to training alone.
 
@@ -222,7 +222,7 @@ def _require_plan(ledger: Any, *, local: bool) -> None:
 
 
 def _only(content: Any) -> Any:
-    """The one record of arrays."""
+    """Return the one record of arrays."""
     held = list(content.array_records.values())
     if len(held) != 1:
         raise InputError(f"a message has {len(held)} records of arrays; an update is one.")
@@ -230,7 +230,7 @@ def _only(content: Any) -> Any:
 
 
 def _model(reply: Any, size: int) -> Floats | None:
-    """The model in an answer; None of one that failed, or is none: one client ends no round."""
+    """Read the model of an answer; None if it failed or is none, as one ends no round."""
     if reply.has_error():
         return None
     try:
@@ -246,7 +246,7 @@ def _flat(arrays: Any) -> Floats:
 
 
 def _like(flat: Floats, arrays: Any) -> Any:
-    """A vector as arrays of the names, shapes and types of others."""
+    """Return a vector as arrays of the names, shapes and types of others."""
     made, at = {}, 0
     for name, each in zip(arrays.keys(), arrays.to_numpy_ndarrays(), strict=True):
         part = flat[at : at + each.size].reshape(each.shape)

@@ -134,7 +134,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
             raise InputError("eval_dataset is train_dataset; evaluate on public rows.")
 
     def get_train_dataloader(self) -> Any:
-        """The one that draws the declared batches."""
+        """Return the one that draws the declared batches."""
         return self._batches
 
     def train(self, resume_from_checkpoint: Any = None, **settings: Any) -> Any:
@@ -145,17 +145,17 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         return result._replace(metrics=_public(result.metrics))
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """None are counted: their number is that of the tokens that were drawn."""
+        """Return none are counted: their number is that of the tokens that were drawn."""
         return 0
 
     def training_step(self, *given: Any, **settings: Any) -> Any:
-        """Gradients of one batch; its loss stays here."""
+        """Compute gradients of one batch; its loss stays here."""
         inner = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         inner.zero_grad()  # the Trainer asks the model to, which knows no sums
         return torch.zeros_like(super().training_step(*given, **settings))
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
-        """The mean of one loss for each row."""
+        """Return the mean of one loss for each row."""
         held = dict(inputs)
         labels = held.pop("labels", held.pop("label", None))
         if labels is None:
@@ -176,14 +176,14 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
 
     @staticmethod
     def _loss_of_nobody(model: Any) -> Any:
-        """The loss of an empty batch, which many models cannot reshape: no row has a gradient."""
+        """Return the loss of an empty batch, which many models cannot reshape."""
         for each in model.parameters():
             if each.requires_grad:
                 each.grad_sample = each.new_zeros((0, *each.shape))
         return torch.zeros((), requires_grad=True)
 
     def log(self, logs: dict[str, float], *given: Any) -> None:
-        """ε so far in place of what was computed from private rows."""
+        """Log ε so far in place of what was computed from private rows."""
         super().log(_public(logs) | {"epsilon": self.training.epsilon(self._delta)}, *given)
 
     def _within_budget(self, step: Callable[..., Any], *given: Any) -> Any:
@@ -196,7 +196,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
 
 
 def row_losses(logits: Any, labels: Any, *, shifted: bool = False) -> Any:
-    """One loss for each row: no row's depends on another one.
+    """Return one loss for each row: no row's depends on another one.
 
     Args:
         logits: shape (n, …, classes), or (n,) or (n, outputs) for labels that are floats.
@@ -218,7 +218,7 @@ def row_losses(logits: Any, labels: Any, *, shifted: bool = False) -> Any:
 
 
 def _declared(ledger: Any) -> Invocation:
-    """The one invocation of gradients."""
+    """Return the one invocation of gradients."""
     kinds = PoissonSampling | TruncatedPoissonSampling | None
     plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
     found = [each for each in plan if each.at.startswith("gradient")]
@@ -231,7 +231,7 @@ def _declared(ledger: Any) -> Invocation:
 
 
 def _collated(collate: Any, model: Any, rows: list[Any]) -> Any:
-    """A batch with positions for each row: a model's own are one row for all, of no row's own."""
+    """Add positions for each row to a batch: a model's own are one row for all."""
     batch = dict(collate(rows))
     takes = "position_ids" in signature(model.forward).parameters
     if takes and "position_ids" not in batch and "input_ids" in batch:

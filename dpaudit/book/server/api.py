@@ -51,7 +51,7 @@ def find(
     before: int = 0,
     most: int = 50,
 ) -> Found:
-    """Releases of which some field holds all the words, whatever their case.
+    """Find releases of which some field holds all the words, whatever their case.
 
     Args:
         book: the book.
@@ -89,7 +89,7 @@ def _fields(record: dict[str, Any]) -> Iterator[str]:
 
 
 def _asked(sought: list[str], dataset: str, status: str, before: int) -> tuple[str, dict[str, Any]]:
-    """SQL for what may be meant: the database sees texts as JSON has them, in plain letters."""
+    """Write SQL for what may be meant: the database sees texts as JSON has them."""
     given: dict[str, Any] = {"before": before}
     where = [f"{_NUMBER} < :before"]
     for name, value in (("dataset", dataset), ("status", status)):
@@ -200,16 +200,16 @@ class Api:
             )
 
     def public(self) -> list[dict[str, Any]]:
-        """What was declared public."""
+        """Return what was declared public."""
         return [shown_to_all(each) for each in public_rooms(self.desk)]
 
     def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
-        """What is left of each budget."""
+        """Return what is left of each budget."""
         rooms = remaining_budgets(self.desk.book, dataset or None, period=period or None)
         return {"datasets": [each.to_dict() for each in rooms]}
 
     def fit(self, asked: Asked) -> dict[str, Any]:
-        """How often a plan would fit, and of a plan file the least noise that fits."""
+        """Count how often a plan would fit, and of a plan file the least noise that fits."""
         plan, found = self.desk.fit(asked.dataset, asked.plan, asked.period)
         return {"plan": plan.hash, "times": found.times, "noise": found.noise}
 
@@ -221,13 +221,13 @@ class Api:
         before: int = 0,
         limit: int = 100,
     ) -> dict[str, Any]:
-        """Releases, the newest first; ``before`` of an answer asks for the next ones."""
+        """List releases, the newest first; ``before`` of an answer asks for the next ones."""
         told = {"dataset": dataset, "status": status, "before": before}
         found = find(self.desk.book, words=q, most=limit, **told)  # type: ignore[arg-type]
         return {"releases": [each.to_dict() for each in found.releases], "before": found.before}
 
     def release(self, release: Id) -> dict[str, Any]:
-        """One release."""
+        """Return one release."""
         return self.desk.book.release(release).to_dict()
 
     def reserve(self, request: Request, wanted: Wanted, response: Response) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class Api:
         return deny(self.desk, caller_of(request), release, remark.why).to_dict()
 
     def export(self, kind: str) -> Response:
-        """All releases as ``json``, ``csv`` or ``registry.yaml``."""
+        """Return all releases as ``json``, ``csv`` or ``registry.yaml``."""
         return download(self.desk, kind)
 
     def verify(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class Api:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks.
+    """Tell who asks.
 
     Raises:
         AccessError: if nobody is known.
@@ -340,7 +340,7 @@ def _file(journal: str) -> Iterator[Path | None]:
 
 
 def download(desk: ServerContext, kind: str) -> Response:
-    """All releases, to be kept as a file.
+    """Return all releases, to be kept as a file.
 
     Raises:
         InputError: if it is no format of exports.
@@ -354,12 +354,12 @@ def download(desk: ServerContext, kind: str) -> Response:
 
 
 def public_rooms(desk: ServerContext) -> list[RemainingBudget]:
-    """What is left of the data sets that were declared public."""
+    """Return what is left of the data sets that were declared public."""
     return [each for each in remaining_budgets(desk.book) if each.dataset.public]
 
 
 def shown_to_all(known: RemainingBudget) -> dict[str, Any]:
-    """What anybody may see of a public data set: no person, no purpose that is not done."""
+    """Return what anybody may see of a public data set: no person, no purpose that is not done."""
     budgets = [
         {name: each.to_dict()[name] for name in ("limit", "window", "bucket", "reached", "share")}
         for each in known.left

@@ -121,7 +121,7 @@ class Drawing:
 
 
 def drawing(points: Sequence[Point], today: str) -> Drawing | None:
-    """The steps of what was left; None where there is nothing to draw."""
+    """Return the steps of what was left; None where there is nothing to draw."""
     if not points:
         return None
     last = max(points[-1].at, today) if len(points[-1].at) == len(today) else points[-1].at
@@ -134,7 +134,7 @@ def drawing(points: Sequence[Point], today: str) -> Drawing | None:
 
 
 def _along(points: Sequence[Point], last: str) -> list[float]:
-    """How far along each point stands: days as the calendar has them, periods side by side."""
+    """Tell how far along each point stands: days as the calendar has them, periods side by side."""
     if len(last) != len("2026-11-23"):
         return [n / len(points) for n in range(len(points))]
     days = [date.fromisoformat(each.at).toordinal() for each in points]

@@ -44,7 +44,7 @@ class CertificateStore:
             return digest in self._known
 
     def certificate(self, digest: str) -> Certificate:
-        """The certificate of that hash, which is computed again.
+        """Return the certificate of that hash, which is computed again.
 
         Raises:
             InputError: if there is none, or it was edited.
@@ -57,7 +57,7 @@ class CertificateStore:
         return found
 
     def report(self, digest: str) -> str:
-        """The report on it, as one page."""
+        """Return the report on it, as one page."""
         certificate = self.certificate(digest)
         with self._lock:
             if digest not in self._pages:
@@ -81,7 +81,7 @@ class CertificateStore:
                 self._known[digest] = path
 
     def _files(self) -> Iterator[Path]:
-        """Regular files that end in .json, within the folder: no link leads out of it."""
+        """Yield regular files that end in .json, within the folder: no link leads out of it."""
         count = 0
         for folder, _, names in os.walk(self._folder or os.devnull):
             for name in names:

@@ -81,11 +81,11 @@ class Compliance:
         return f"Privacy report of {about}: {self.first} to {self.last}"
 
     def html(self, *, alone: bool = False) -> str:
-        """The page; alone it carries its style, to be kept as a file."""
+        """Return the page; alone it carries its style, to be kept as a file."""
         return rendered("compliance", report=self, css=style() if alone else None)
 
     def pdf(self) -> bytes:
-        """The page on paper.
+        """Return the page on paper.
 
         Raises:
             UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
@@ -96,7 +96,7 @@ class Compliance:
 def compliance(
     book: Book, first: str, last: str, *, dataset: str = "", verify: bool = True
 ) -> Compliance:
-    """The report on a period.
+    """Return the report on a period.
 
     Args:
         book: the book.

@@ -116,7 +116,7 @@ class Guard:
         return None if cookie is None else self._desk.callers.by_session(cookie)
 
     def answer(self, request: Request, error: Exception) -> Response:
-        """One sentence about what went wrong, and the log's line where somebody was refused."""
+        """Say in one sentence what went wrong, and log it where somebody was refused."""
         status, said = _told(error)
         caller: Caller | None = request.scope.get("dpaudit.caller")
         if isinstance(error, AccessError):
@@ -163,7 +163,7 @@ def _told(error: Exception) -> tuple[int, str]:
 
 
 def _limited(request: Request, receive: Receive) -> Receive:
-    """The body, as far as it may be read, and as long."""
+    """Return the body, as far as it may be read, and as long."""
     most = MOST_BYTES if _CLOSING.fullmatch(request.url.path) else _OTHER_BYTES
     most = most if request.scope["dpaudit.caller"] is not None else _FIRST_BYTES
     length = request.headers.get("content-length", "0")

@@ -52,7 +52,7 @@ class Visit:
     request: Request
 
     def field(self, name: str) -> str:
-        """A field, without the spaces around it."""
+        """Return a field, without the spaces around it."""
         return self.fields.get(name, "").strip()
 
     @property
@@ -62,7 +62,7 @@ class Visit:
         return self.caller
 
     def page(self, template: str, title: str, code: int = 200, /, **facts: Any) -> Response:
-        """A page of that template."""
+        """Return a page of that template."""
         told: dict[str, Any] = {"who": self.caller, "title": title} | facts
         return HTMLResponse(rendered(template, **told), code)
 
@@ -73,7 +73,7 @@ Handler = Callable[[Visit], Response]
 def endpoint(
     desk: ServerContext, handler: Handler, least: Role | None, what: str
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A page for those whose role may see it; what changes something needs the session's proof."""
+    """Make a page for those whose role may see it; a form needs the session's proof."""
 
     def handled(request: Request, fields: Mapping[str, str]) -> Response:
         request.scope["dpaudit.action"] = what
@@ -99,7 +99,7 @@ def endpoint(
 
 
 def redirect(where: str) -> Response:
-    """To another page of this server, which is then asked for by GET."""
+    """Lead to another page of this server, which is then asked for by GET."""
     return RedirectResponse(where, 303)
 
 
@@ -127,7 +127,7 @@ count = 1
 
 
 def routes(desk: ServerContext) -> list[Route]:
-    """Every page, with the role that may see it."""
+    """Return every page, with the role that may see it."""
     made = [
         ("GET", "/", overview, Role.VIEWER),
         ("GET", "/releases", listed, Role.VIEWER),
@@ -157,7 +157,7 @@ def routes(desk: ServerContext) -> list[Route]:
 
 
 def overview(visit: Visit) -> Response:
-    """What is left of every budget, and how it came to that."""
+    """Return what is left of every budget, and how it came to that."""
     desk, today = visit.desk, visit.desk.book.today.isoformat()
     shown = [_with_courses(desk, each, today) for each in remaining_budgets(desk.book)]
     waiting = find(desk.book, status=str(Status.REQUESTED), most=20).releases
@@ -179,7 +179,7 @@ def _with_courses(desk: ServerContext, known: RemainingBudget, today: str) -> di
 
 
 def listed(visit: Visit) -> Response:
-    """Releases that were sought."""
+    """Show releases that were sought."""
     before = visit.field("before") or "0"
     if not re.fullmatch("[0-9]{1,18}", before):
         raise InputError("before must be the number of a release.")
@@ -191,7 +191,7 @@ def listed(visit: Visit) -> Response:
 
 
 def one(visit: Visit) -> Response:
-    """A release, and what may be decided of it."""
+    """Return a release, and what may be decided of it."""
     book, known = visit.desk.book, visit.desk.book.release(_id(visit))
     plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
@@ -244,12 +244,12 @@ def _id(visit: Visit) -> str:
 
 
 def calculator(visit: Visit) -> Response:
-    """What could still be released."""
+    """Return what could still be released."""
     return _calculator(visit, plan=_EXAMPLE, dataset=visit.field("dataset"))
 
 
 def calculate(visit: Visit) -> Response:
-    """The answer; what is wrong with a plan stands beside it."""
+    """Return the answer; what is wrong with a plan stands beside it."""
     given: dict[str, Any] = {
         name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
@@ -281,14 +281,14 @@ def reserve(visit: Visit) -> Response:
 
 
 def report(visit: Visit) -> Response:
-    """The form of the compliance report."""
+    """Return the form of the compliance report."""
     today = visit.desk.book.today
     facts = {"first": today - timedelta(days=364), "last": today, "names": visit.desk.names}
     return visit.page("report", "Compliance report", **facts)
 
 
 def printed(visit: Visit) -> Response:
-    """The compliance report, as a page or as a PDF."""
+    """Return the compliance report, as a page or as a PDF."""
     days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
     with visit.desk.heavy():
         made = compliance(visit.desk.book, *days, dataset=visit.field("dataset"), verify=verify)
@@ -301,18 +301,18 @@ def printed(visit: Visit) -> Response:
 
 
 def check(visit: Visit) -> Response:
-    """Whether the book holds, and exports."""
+    """Tell whether the book holds, and exports."""
     return visit.page("check", "Check and export", facts=None, said="")
 
 
 def checked(visit: Visit) -> Response:
-    """The book, recomputed from its log."""
+    """Return the book, recomputed from its log."""
     facts, said = visit.desk.verify()
     return visit.page("check", "Check and export", facts=facts or None, said=said)
 
 
 def export(visit: Visit) -> Response:
-    """All releases, as a file."""
+    """Return all releases, as a file."""
     return api.download(visit.desk, visit.parts["kind"])
 
 
@@ -324,7 +324,7 @@ _REPORT_POLICY = (
 
 
 def certificate(visit: Visit) -> Response:
-    """The report on a certificate, or with ``.json`` the certificate."""
+    """Return the report on a certificate, or with ``.json`` the certificate."""
     digest, _, ending = visit.parts["digest"].partition(".")
     if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
         raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
@@ -338,7 +338,7 @@ def certificate(visit: Visit) -> Response:
 
 
 def public(visit: Visit) -> Response:
-    """What anybody may see."""
+    """Return what anybody may see."""
     shown = []
     for each in api.public_rooms(visit.desk):
         closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
@@ -347,12 +347,12 @@ def public(visit: Visit) -> Response:
 
 
 def login(visit: Visit) -> Response:
-    """The form for a token."""
+    """Return the form for a token."""
     return visit.page("login", "Sign in", said="", next=_inside(visit.field("next")))
 
 
 def enter(visit: Visit) -> Response:
-    """A session of who holds the token."""
+    """Return a session of who holds the token."""
     visit.request.scope["dpaudit.action"] = "sign in"
     try:
         cookie = visit.desk.callers.begin(visit.field("token")[:200])
@@ -368,7 +368,7 @@ def enter(visit: Visit) -> Response:
 
 
 def _inside(where: str) -> str:
-    """A page of this server: no other address begins with one slash and plain letters."""
+    """Return a page of this server: no other address begins with one slash and plain letters."""
     return where if re.fullmatch(r"/[A-Za-z0-9][A-Za-z0-9/.\-]*", where) else "/"
 
 
@@ -381,5 +381,5 @@ def leave(visit: Visit) -> Response:
 
 
 def sheet(_: Visit) -> Response:
-    """The style sheet."""
+    """Return the style sheet."""
     return Response(style(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})

@@ -102,7 +102,7 @@ class Callers:
         self._lock = threading.Lock()
 
     def by_token(self, secret: str) -> Caller:
-        """Who holds a token.
+        """Tell who holds a token.
 
         Raises:
             AccessError: if it does not hold.
@@ -110,7 +110,7 @@ class Callers:
         return Caller(holder(self._book, secret))
 
     def begin(self, secret: str) -> str:
-        """A session of who holds a token: what its cookie says.
+        """Return a session of who holds a token: what its cookie says.
 
         Raises:
             AccessError: if the token does not hold.
@@ -127,7 +127,7 @@ class Callers:
         return cookie
 
     def by_session(self, cookie: str) -> Caller | None:
-        """Whose session it is; None where it is over."""
+        """Tell whose session it is; None where it is over."""
         with self._lock:
             known = self._sessions.get(self._hashed(cookie))
         if known is None or known.until < time.monotonic():
@@ -235,7 +235,7 @@ class ServerContext:
 
     @contextmanager
     def heavy(self) -> Iterator[None]:
-        """A turn at what takes long: two at a time, so that a server stays one for all.
+        """Yield a turn at what takes long: two at a time, so that a server stays one for all.
 
         Raises:
             BusyError: if there is none soon.
@@ -253,11 +253,11 @@ class ServerContext:
         return [each.dataset.name for each in remaining_budgets(self.book)]
 
     def room(self, dataset: str, period: str | None = None) -> RemainingBudget:
-        """What is left of a data set."""
+        """Return what is left of a data set."""
         return remaining_budgets(self.book, dataset, period=period or None)[0]
 
     def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
-        """What could still be released of a plan, and for the tables of a file with what noise.
+        """Say how often a plan could still be released, and of a plan file with what noise.
 
         Raises:
             TooLargeError: if that noise is not found soon.
@@ -273,7 +273,7 @@ class ServerContext:
             return Booking(self.book, **told).reserve(plan_of(plan)[0])
 
     def verify(self) -> tuple[dict[str, Any], str]:
-        """What the book's log adds up to; or nothing, and why the book does not hold."""
+        """Return what the book's log adds up to; or nothing, and why the book does not hold."""
         with self.heavy():
             try:
                 return verify_book(self.book), ""
@@ -293,7 +293,7 @@ _DECIMAL = re.compile(r"\d\.\d")
 
 
 def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
-    """A plan, and the tables of its file if it is one.
+    """Return a plan, and the tables of its file if it is one.
 
     Args:
         given: the text of a plan file, its tables, or what ``Plan.to_dict`` wrote.
@@ -321,7 +321,7 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
 
 
 def shelf_of(folder: Path | None) -> CertificateStore:
-    """The certificates of a folder.
+    """Return the certificates of a folder.
 
     Raises:
         InputError: if it is no folder.

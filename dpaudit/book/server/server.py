@@ -44,7 +44,7 @@ def application(
     secure: bool = False,
     hosts: Sequence[str] = ("*",),
 ) -> Guard:
-    """The book as an ASGI application.
+    """Return the book as an ASGI application.
 
     Args:
         book: the book.
@@ -101,7 +101,7 @@ class _Sentences:
         app.add_exception_handler(HTTPException, self.other)
 
     def invalid(self, request: Request, error: RequestValidationError) -> Response:
-        """The first field that is wrong; never what was in it."""
+        """Return the first field that is wrong; never what was in it."""
         first = error.errors()[0]
         kind, *place = map(str, first["loc"])
         name = ".".join(place)[:100] or kind
@@ -113,7 +113,7 @@ class _Sentences:
         return response
 
     def other(self, request: Request, error: HTTPException) -> Response:
-        """No such page, or a body that is no JSON."""
+        """Answer for no such page, or a body that is no JSON."""
         cause = error.__cause__
         if isinstance(cause, TooLargeError | TimeoutError):
             return self._guard.answer(request, cause)

@@ -20,13 +20,13 @@ def _environment() -> Environment:
 
 
 def rendered(name: str, **facts: Any) -> str:
-    """A page of that template."""
+    """Return a page of that template."""
     return _environment().get_template(f"{name}.html.j2").render(**facts)
 
 
 @cache
 def style() -> str:
-    """The style sheet: that of reports, and what only these pages have."""
+    """Return the style sheet: that of reports, and what only these pages have."""
     report = resources.files("dpaudit.reporting.html").joinpath("templates/report.css")
     own = resources.files("dpaudit.book.server").joinpath("templates/web.css")
     return report.read_text("utf-8") + own.read_text("utf-8")

@@ -48,7 +48,7 @@ from dpaudit.plan import (
 
 
 def to_dp_event(plan: Plan) -> dp.DpEvent:
-    """The dp-accounting event of a plan, for sequential composition on one unit.
+    """Return the dp-accounting event of a plan, for sequential composition on one unit.
 
     Noise multipliers are rounded down, so that an event never promises more noise than the plan.
 
@@ -79,7 +79,7 @@ def _event_of(invocation: Invocation) -> dp.DpEvent:
 
 @singledispatch
 def dp_event(mechanism: Mechanism, invocation: Invocation) -> dp.DpEvent:
-    """The event of one unsampled use of a mechanism, whose sensitivity is not 0.
+    """Return the event of one unsampled use of a mechanism, whose sensitivity is not 0.
 
     Raises:
         UnsupportedError: if there is none.
@@ -88,7 +88,7 @@ def dp_event(mechanism: Mechanism, invocation: Invocation) -> dp.DpEvent:
 
 
 def contributions(invocation: Invocation) -> Fraction:
-    """The sensitivity in units of what one record contributes.
+    """Return the sensitivity in units of what one record contributes.
 
     Raises:
         UnsupportedError: if the relation is one that no event knows.
@@ -112,7 +112,7 @@ dp_event.register(ConcentratedBlackBox, lambda own, use: dp.ZCDpEvent(own.rho))
 
 @dp_event.register(ContinualGaussian)
 def _(mechanism: ContinualGaussian, invocation: Invocation) -> dp.DpEvent:
-    """A tree in which each record occurs once, or else the Gaussian release of all its nodes."""
+    """Return a tree with each record once, or else the Gaussian release of all nodes."""
     tree = mechanism.factorization
     rooted = isinstance(tree, BinaryTree) and tree.release_root and not mechanism.symmetric
     if rooted and mechanism.participations == 1 and not isinstance(invocation.relation, AddRemove):
@@ -124,7 +124,7 @@ def _(mechanism: ContinualGaussian, invocation: Invocation) -> dp.DpEvent:
 
 @dp_event.register(ContinualLaplace)
 def _(mechanism: ContinualLaplace, invocation: Invocation) -> dp.DpEvent:
-    """The Laplace release of all nodes, whose distances add up to the sensitivity."""
+    """Return the Laplace release of all nodes, whose distances add up to the sensitivity."""
     ratio = mechanism.pair(1.0).ratio * contributions(invocation)
     return dp.LaplaceDpEvent(round_down(1 / ratio))
 
@@ -142,7 +142,7 @@ def _(mechanism: DiscreteLaplace, invocation: Invocation) -> dp.DpEvent:
 
 @singledispatch
 def sampled_event(sampling: Sampling, event: dp.DpEvent) -> dp.DpEvent:
-    """The event of a release that uses a sample.
+    """Return the event of a release that uses a sample.
 
     Raises:
         UnsupportedError: if there is none.

@@ -69,7 +69,7 @@ class Grid:
 
 
 def uses(invocations: Sequence[Invocation]) -> list[Use]:
-    """The events of invocations on one unit; equal ones are one.
+    """Return the events of invocations on one unit; equal ones are one.
 
     Raises:
         UnsupportedError: if one has no event, or dp-accounting knows no such relation.
@@ -103,7 +103,7 @@ def _neighbours(relation: Relation) -> NeighboringRelation:
 
 
 def grid_epsilon(composed: Sequence[Use], delta: float, grid: Grid) -> float:
-    """ε of a composition by privacy loss distributions: an upper bound, or a lower one.
+    """Bound ε of a composition by privacy loss distributions, from above or from below.
 
     Raises:
         UnsupportedError: if dp-accounting has no law for an event.
@@ -116,7 +116,7 @@ def grid_epsilon(composed: Sequence[Use], delta: float, grid: Grid) -> float:
 
 @singledispatch
 def law(event: dp.DpEvent, use: Use, grid: Grid) -> pld.PrivacyLossDistribution:
-    """The privacy loss distribution of all occurrences of an event.
+    """Return the privacy loss distribution of all occurrences of an event.
 
     Raises:
         UnsupportedError: if dp-accounting has none.
@@ -185,7 +185,7 @@ def _(event: dp.MixtureOfGaussiansDpEvent, use: Use, grid: Grid) -> pld.PrivacyL
 
 
 def _settings(grid: Grid) -> dict[str, float | bool]:
-    """Its tighter way of rounding knows no lower bounds."""
+    """Choose its wider way of rounding for lower bounds, which the tighter does not know."""
     return {
         "value_discretization_interval": grid.interval,
         "pessimistic_estimate": grid.pessimistic,
@@ -195,7 +195,7 @@ def _settings(grid: Grid) -> dict[str, float | bool]:
 
 @singledispatch
 def loss(event: dp.DpEvent, use: Use) -> float:
-    """The largest absolute loss of the law that is composed; infinity where there is no law."""
+    """Return the largest absolute loss of the composed law; infinity where there is none."""
     return math.inf
 
 
@@ -226,7 +226,7 @@ def _(event: dp.MixtureOfGaussiansDpEvent, use: Use) -> float:
 
 @loss.register(dp.PoissonSampledDpEvent)
 def _(event: dp.PoissonSampledDpEvent, use: Use) -> float:
-    """That of one unsampled release, where there is a law of samples."""
+    """Return that of one unsampled release, where there is a law of samples."""
     replaced = use.neighbours is NeighboringRelation.REPLACE_ONE
     known = isinstance(event.event, dp.GaussianDpEvent) or (
         isinstance(event.event, dp.LaplaceDpEvent) and not replaced
@@ -238,7 +238,7 @@ def _(event: dp.PoissonSampledDpEvent, use: Use) -> float:
 
 
 def renyi_epsilon(composed: Sequence[Use], delta: float) -> float:
-    """An upper bound on ε of a composition, by Rényi divergences at dp-accounting's orders.
+    """Return an upper bound on ε of a composition, by Rényi divergences at dp-accounting's orders.
 
     Raises:
         UnsupportedError: if dp-accounting has no curve for an event.
@@ -250,7 +250,7 @@ def renyi_epsilon(composed: Sequence[Use], delta: float) -> float:
 
 
 def renyi_curve(use: Use) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Rényi divergences of one occurrence, at dp-accounting's orders.
+    """Return Rényi divergences of one occurrence, at dp-accounting's orders.
 
     Raises:
         UnsupportedError: if dp-accounting has none.
@@ -263,12 +263,12 @@ def renyi_curve(use: Use) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def has_renyi_curve(use: Use) -> bool:
-    """Whether dp-accounting has Rényi divergences of an event."""
+    """Tell whether dp-accounting has Rényi divergences of an event."""
     return bool(rdp.RdpAccountant(neighboring_relation=use.neighbours).supports(use.event))
 
 
 def unsupported(use: Use) -> UnsupportedError:
-    """The error of an event that dp-accounting cannot compose; it names the invocation."""
+    """Return the error of an event that dp-accounting cannot compose; it names the invocation."""
     sampling = use.invocation.sampling
     how = "" if sampling is None else f", {sampling.kind} sampled under {use.invocation.relation}"
     return UnsupportedError(f"dp-accounting cannot compose {use.invocation.describe()}{how}.")

@@ -65,7 +65,7 @@ def second_opinion(certificate: Certificate) -> SecondOpinion:
 
 
 def _opinion(certificate: Certificate, proved: Guarantee) -> SecondOpinion:
-    """The opinion."""
+    """Return the opinion."""
     if proved.delta == 0:
         raise UnsupportedError("dp-accounting gives no finite ε at δ = 0.")
     groups = [uses(group) for group in undominated(certificate.plan.by_unit())]
@@ -90,7 +90,7 @@ def _opinion(certificate: Certificate, proved: Guarantee) -> SecondOpinion:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """dp-accounting prints and warns of what the comparison says better."""
+    """Silence dp-accounting, which prints and warns of what the comparison says better."""
     nowhere = StringIO()
     with warnings.catch_warnings(), redirect_stdout(nowhere), redirect_stderr(nowhere):
         warnings.simplefilter("ignore")
@@ -98,7 +98,7 @@ def _silence() -> Iterator[None]:
 
 
 def _largest(groups: Sequence[Sequence[Use]], delta: float, grid: Grid) -> float:
-    """ε of disjoint groups, by privacy loss distributions."""
+    """Return ε of disjoint groups, by privacy loss distributions."""
     try:
         return max(grid_epsilon(group, delta, grid) for group in groups)
     except OverflowError:  # of e^loss; then the trivial bound is left
@@ -106,7 +106,7 @@ def _largest(groups: Sequence[Sequence[Use]], delta: float, grid: Grid) -> float
 
 
 def _lawless(composed: Sequence[Use], delta: float) -> UnsupportedError | None:
-    """Why privacy loss distributions are not used, if so."""
+    """Tell why privacy loss distributions are not used, if so."""
     for use in composed:
         if loss(use.event, use) == math.inf:
             return unsupported(use)
@@ -138,7 +138,7 @@ def _too_many(composed: Sequence[Use]) -> UnsupportedError:
 
 
 def _interval(composed: Sequence[Use], proved: Guarantee) -> float:
-    """Between two losses of a grid that is as fine as the work allows."""
+    """Return the interval between two losses of a grid as fine as the work allows."""
     spans = [2 * loss(use.event, use) for use in composed]
     likely = [point.epsilon for point in proved.curve if point.delta > 0]
     whole = 4 * max([proved.epsilon, *likely])
@@ -170,7 +170,7 @@ def _compared(
 def _outcome(
     proved: Guarantee, accountant: str, upper: float, lower: float | None
 ) -> tuple[bool, str]:
-    """Whether the bounds of both can hold, and in words."""
+    """Tell whether the bounds of both can hold, and in words."""
     ours, floor = proved.epsilon, _ours(proved)[0]
     if lower is not None and exceeds(lower, ours):
         return False, (
@@ -200,13 +200,13 @@ def _percent(share: float) -> str:
 
 
 def _ours(proved: Guarantee) -> tuple[float | None, float]:
-    """The interval that the certificate states."""
+    """Return the interval that the certificate states."""
     bound = proved.error_bound
     return None if bound is None else max(proved.epsilon - bound, 0.0), proved.epsilon
 
 
 def _none(proved: Guarantee | None, reason: str) -> SecondOpinion:
-    """No opinion, and why."""
+    """Give no opinion, and say why."""
     version = metadata.version(LIBRARY)
     delta, ours = (None, (None, None)) if proved is None else (proved.delta, _ours(proved))
     sentence = f"{LIBRARY} {version} gives none: {reason}."

@@ -57,7 +57,7 @@ class Diffprivlib:
     packages = ("diffprivlib", "sklearn", "numpy", "scipy", "joblib", "pandas")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """Draws, functions that are one release as a whole, charges and warnings."""
+        """Patch draws, functions that are one release as a whole, charges and warnings."""
         for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
             read = partial(_by, recorder, partial(_noise if name in _ADDITIVE else _choice, name))
             yield Patch(getattr(mechanisms, name), "randomise", recorder.reading(read))
@@ -70,14 +70,14 @@ class Diffprivlib:
 
 
 def _by(recorder: Recorder, read: Callable[..., Reading], own: Any, *value: Any) -> Reading:
-    """What is drawn, and whether by a generator that the code has seeded."""
+    """Return what is drawn, and whether by a generator that the code has seeded."""
     if not isinstance(own._rng, SystemRandom):
         recorder.drew(of_state(recorder, own._rng), type(own).__name__)
     return read(own, *value)
 
 
 def _noise(kind: str, own: Any, value: Any = None) -> Reading:
-    """Noise on a number; where it has no law here, or none at all, what the library states."""
+    """Read noise on a number; where it has no law here, what the library states."""
     name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
     try:
         mechanism = _LAWS[kind](own)
@@ -87,7 +87,7 @@ def _noise(kind: str, own: Any, value: Any = None) -> Reading:
 
 
 def _choice(kind: str, own: Any, value: Any = None) -> Reading:
-    """A choice, or another release of which every change costs the same."""
+    """Return a choice, or another release of which every change costs the same."""
     name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
     mechanism: kinds.Mechanism = kinds.Opaque(name, least_known(cost[0]), cost[1])
     weighted = getattr(own, "measure", None) or (kind == "Exponential" and own.monotonic)
@@ -105,14 +105,14 @@ def _choice(kind: str, own: Any, value: Any = None) -> Reading:
 
 
 def _facts(own: Any) -> dict[str, Any]:
-    """The numbers that a mechanism was made with."""
+    """Return the numbers that a mechanism was made with."""
     kinds = bool | int | float | np.generic
     public = (name for name in vars(own) if not name.startswith("_") and name not in _PRIVATE)
     return {name: each for name in public if isinstance(each := getattr(own, name), kinds)}
 
 
 def _whole(recorder: Recorder, read: Callable[[dict[str, Any]], Reading | None], own: Any) -> Any:
-    """A function whose result alone is a release: its noise is one of indices or functions."""
+    """Give a function whose result alone is a release: its noise is one of indices or functions."""
     signature = inspect.signature(own)
 
     @wraps(own)
@@ -128,7 +128,7 @@ def _whole(recorder: Recorder, read: Callable[[dict[str, Any]], Reading | None],
 
 
 def _quantile(given: dict[str, Any]) -> Reading | None:
-    """One quantile; what asks for several, or along an axis, calls it for each."""
+    """Return one quantile; what asks for several, or along an axis, calls it for each."""
     if np.size(given["quant"]) > 1 or given["axis"] is not None or given["keepdims"]:
         return None
     if given["bounds"] is None:  # diffprivlib warns, and takes them from the data
@@ -143,7 +143,7 @@ def _quantile(given: dict[str, Any]) -> Reading | None:
 
 
 def _regression(given: dict[str, Any]) -> Reading:
-    """Coefficients of a noisy objective, whose value before noise is a function."""
+    """Read coefficients of a noisy objective, whose value before noise is a function."""
     value = np.column_stack([given["X"], np.unique(given["y"], return_inverse=True)[1]])
     facts = {"data_norm": given["data_norm"], "rows": len(value)}
     return _result("LogisticRegression", given["epsilon"], value, facts)
@@ -157,7 +157,7 @@ def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Rea
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
-    """What accountants are charged that the user can see; others, a model makes for itself."""
+    """Patch accountants that the user can see; others, a model makes for itself."""
     inner = WeakSet[Any]()
 
     def born(original: Any) -> Any:
@@ -186,13 +186,13 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
 
 
 def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[float, float]:
-    """What accountants say of their charges, together."""
+    """Return what accountants say of their charges, together."""
     epsilons, deltas = zip(*(own.total(paid) for own, paid in spent.values()), strict=True)
     return sum(epsilons), sum(deltas)
 
 
 def _heard(recorder: Recorder, original: Any) -> Any:
-    """A warning that is made is one that is given."""
+    """Return a warning that is made is one that is given."""
 
     def begin(own: Any, *given: Any) -> None:
         recorder.warned(type(own).__name__)

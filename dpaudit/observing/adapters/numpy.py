@@ -34,7 +34,7 @@ _PUBLIC = ("shape", "ndim", "size", "dtype", "nbytes", "itemsize", "flags", "str
 
 
 def _looks(name: str) -> Any:
-    """A method that gives away what noise holds."""
+    """Return a method that gives away what noise holds."""
 
     def method(self: Noise, *given: Any, **options: Any) -> Any:
         return getattr(self.looked_at()[()], name)(*given, **options)
@@ -50,7 +50,7 @@ class Noise(NDArrayOperatorsMixin):
         self.source = source
 
     def looked_at(self) -> NDArray[Any]:
-        """The numbers, which somebody wants to see by themselves."""
+        """Return the numbers, which somebody wants to see by themselves."""
         self.source.seen()
         return self._made
 
@@ -87,7 +87,7 @@ class Noise(NDArrayOperatorsMixin):
         return result if isinstance(result, Noise) else into[0]
 
     def after(self, operation: str, other: Any, first: bool, made: Any) -> Any:
-        """What an operation with numbers gives, where it is noise again or a release."""
+        """Return what an operation with numbers gives, where it is noise again or a release."""
         if self.source.recorder.quiet:
             return made()
         scaled = self.source.scaled(operation, other, first)
@@ -150,7 +150,7 @@ for _name in (
 
 
 def plain(given: Any) -> Any:
-    """What was given without noise, all of which is looked at."""
+    """Return what was given without noise, all of which is looked at."""
     if isinstance(given, Noise):
         return given.looked_at()
     if type(given) in (list, tuple):
@@ -159,7 +159,7 @@ def plain(given: Any) -> Any:
 
 
 def framed(original: Any) -> Any:
-    """Arithmetic of a frame or a column of pandas, which takes what is no array for a list."""
+    """Wrap arithmetic of pandas, which takes what is no array for a list."""
 
     def method(own: Any, other: Any, operation: Any) -> Any:
         if not isinstance(other, Noise):
@@ -183,7 +183,7 @@ class Numpy:
     packages = ("numpy", "scipy", "pandas")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """Generators that are made from now on, the functions of the module, and scipy's laws."""
+        """Patch generators made from now on, functions of the module, and scipy's laws."""
         watched = seen_generator(recorder, _NAMES, partial(_function, recorder))
 
         def default_rng(seed: Any = None) -> Any:
@@ -211,7 +211,7 @@ class Numpy:
 
 
 def _function(recorder: Recorder, name: str, generator: Hashable, original: Any) -> Any:
-    """``laplace(loc, scale, size)``, or ``standard_normal(size)``."""
+    """Replace ``laplace(loc, scale, size)``, or ``standard_normal(size)``."""
     law = name.removeprefix("standard_")
 
     def drawn(*given: Any, **options: Any) -> Any:
@@ -235,7 +235,7 @@ def _drawn(
     loc: Any,
     draw: Callable[[], Any],
 ) -> Any:
-    """Noise, which is a release at once where it comes with its value."""
+    """Draw noise, which is a release at once where it comes with its value."""
     made = recorder.alone(draw)
     if np.ndim(scale) or not scale > 0:
         return made + loc

@@ -43,7 +43,7 @@ class OpenDP:
     packages = ("opendp",)
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """What every call of a measurement goes through, and every query of an interactive one."""
+        """Patch what calls of measurements and queries of interactive ones go through."""
         yield Patch(core, "measurement_invoke", partial(partial, _invoked, recorder))
         yield Patch(core, "queryable_eval", partial(partial, _answered, recorder))
         yield Patch(core, "odometer_invoke", lambda _: _refused)
@@ -54,7 +54,7 @@ def _refused(*_: Any) -> Any:
 
 
 def _made(part: Any) -> tuple[str, dict[str, Any]]:
-    """How it was constructed, and from what."""
+    """Tell how it was constructed, and from what."""
     how = getattr(part, "__opendp_dict__", {})
     return str(how.get("__function__", "measurement")), dict(how.get("__kwargs__", {}))
 
@@ -77,14 +77,14 @@ def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> 
 
 
 def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tuple[Any, Any]:
-    """A queryable, of which it is kept what data it holds, and how far apart neighbours are."""
+    """Keep of a queryable what data it holds, and how far apart neighbours are."""
     near = None if near is None else max(near, least)
     recorder.memory[id(made.value)] = (made.value, arg, near)
     return made, near
 
 
 def _answered(recorder: Recorder, original: Call, queryable: Any, query: Any) -> Any:
-    """A query of a queryable that holds data is a release of these."""
+    """Return a query of a queryable that holds data is a release of these."""
     if recorder.quiet or id(queryable) not in recorder.memory:
         return original(queryable, query)
     _, arg, near = recorder.memory[id(queryable)]
@@ -99,7 +99,7 @@ def _answered(recorder: Recorder, original: Call, queryable: Any, query: Any) ->
 
 
 def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
-    """What stands before the noise, the noise or what follows it, and how far its value moves."""
+    """Take apart what is before the noise, the rest, and how far the value moves."""
     before = []
     name, parts = _made(own)
     while name == "make_chain_mt":
@@ -111,7 +111,7 @@ def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
 
 
 def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
-    """What a measurement releases; only its noise is a draw."""
+    """Return what a measurement releases; only its noise is a draw."""
     before, own, moved = recorder.once(_chain, own, moved)
     for each in before:
         arg = each(arg)
@@ -123,7 +123,7 @@ def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any
 
 
 def _steps(own: Any, relation: Relation) -> Any:
-    """How far neighbouring data sets are apart for a measurement; None where it takes numbers."""
+    """Tell how far neighbours are apart for a measurement; None where it takes numbers."""
     name = str(own.input_metric)
     if name.startswith(("SymmetricDistance", "InsertDeleteDistance")):
         return 2 if relation.replaces else 1
@@ -148,7 +148,7 @@ def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
 
 
 def _law(own: Any, about: tuple[str, Any]) -> Reading:
-    """What a measurement draws for numbers of a kind that move so far."""
+    """Return what a measurement draws for numbers of a kind that move so far."""
     (kind, moved), (name, parts) = about, _made(own)
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
     found = _mechanism(name, parts, kind) if kind else None
@@ -174,7 +174,7 @@ def _mechanism(name: str, parts: dict[str, Any], number: str) -> kinds.Mechanism
 
 
 def _stated(own: Any, moved: Any) -> Stated:
-    """ε and δ of the map, or ρ where it speaks of that; infinite where nothing was asked."""
+    """Return ε and δ of the map, or ρ where it speaks of that; infinite if not asked."""
     if moved is None:
         return _UNSAID
     try:
@@ -188,7 +188,7 @@ def _stated(own: Any, moved: Any) -> Stated:
 
 
 def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:
-    """Whether the map states no more than the mechanism costs."""
+    """Tell whether the map states no more than the mechanism costs."""
     if isinstance(found, kinds.RandomizedResponse):
         return stated[0] <= float(found.pair(1.0).pure_epsilon) * (1 + _NEAR)
     if isinstance(found, kinds.Gaussian | kinds.DiscreteGaussian):

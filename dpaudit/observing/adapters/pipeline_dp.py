@@ -37,12 +37,12 @@ class Lazy:
 
 
 def by_key(row: Any) -> str:
-    """By what rows of a key and what it has are put in order."""
+    """Return by what rows of a key and what it has are put in order."""
     return repr(row[0])
 
 
 def in_order(recorder: Recorder, original: Any) -> Any:
-    """In the order of keys, not of rows, in which releases of neighbours would be no match."""
+    """Map in the order of keys: in that of rows releases of neighbours would not match."""
 
     def map_values(own: Any, col: Any, fn: Any, *given: Any, **options: Any) -> Any:
         if not recorder.active:
@@ -60,7 +60,7 @@ def in_order(recorder: Recorder, original: Any) -> Any:
 
 
 def sampled(recorder: Recorder, original: Any) -> Any:
-    """Each unit's sample by a generator of its own, so that it is no matter who else is there."""
+    """Sample each unit by a generator of its own, whoever else is there."""
 
     def sample(own: Any, col: Any, n: int, *given: Any, **options: Any) -> Any:
         if not recorder.active:
@@ -89,7 +89,7 @@ class PipelineDP:
     packages = ("pipeline_dp", "pydp", "numpy")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """What adds noise, selects partitions, is one release as a whole, and charges."""
+        """Yield what adds noise, selects partitions, is one release as a whole, and charges."""
         computing = dp_computations
         yield Patch(computing, "create_additive_mechanism", partial(_created, recorder))
         for owner, name, read in (
@@ -110,14 +110,14 @@ class PipelineDP:
 
 
 def _key(recorder: Recorder, *own: Any) -> Hashable:
-    """What releases have in common; it is held, so that it stays one of its kind."""
+    """Return what releases have in common; it is held, so that it stays one of its kind."""
     found = tuple(map(id, own))
     recorder.memory[found] = own
     return found
 
 
 def _created(recorder: Recorder, original: Any) -> Any:
-    """A mechanism, of which it is kept how many partitions one unit moves, and how far each."""
+    """Keep of a mechanism how many partitions one unit moves, and how far each."""
 
     def create(spec: Any, sensitivities: Any) -> Any:
         own = original(spec, sensitivities)
@@ -146,7 +146,7 @@ def _noise(kind: Any, scale: float, far: float, value: Any, among: Among) -> Rea
 
 
 def _scale(kind: Any, epsilon: float, delta: float, far: float, partitions: float) -> float:
-    """By which PipelineDP noises each of some partitions."""
+    """Return the scale by which PipelineDP noises each of some partitions."""
     if kind == NoiseKind.LAPLACE:
         return partitions * far / epsilon
     return float(dp_computations.compute_sigma(epsilon, delta, math.sqrt(partitions) * far))
@@ -155,7 +155,7 @@ def _scale(kind: Any, epsilon: float, delta: float, far: float, partitions: floa
 def _scalar(
     recorder: Recorder, value: Any, eps: float, delta: float, l0: int, linf: float, kind: Any
 ) -> Reading:
-    """Noise of a variance, whose mechanisms are made anew for each number."""
+    """Read noise of a variance, whose mechanisms are made anew for each number."""
     return _noise(kind, _scale(kind, eps, delta, linf, l0), linf, value, _turn(recorder, l0))
 
 
@@ -171,7 +171,7 @@ def _vector(recorder: Recorder, vec: Any, params: Any) -> Reading | None:
 
 
 def _combined(recorder: Recorder, original: Any) -> Any:
-    """What one combiner draws for a partition, number by number."""
+    """Return what one combiner draws for a partition, number by number."""
 
     def compute(own: Any, accumulator: Any) -> Any:
         if recorder.active:
@@ -182,7 +182,7 @@ def _combined(recorder: Recorder, original: Any) -> Any:
 
 
 def _turn(recorder: Recorder, partitions: int) -> Among:
-    """The releases that one number of a combiner is, over all partitions."""
+    """Return the releases that one number of a combiner is, over all partitions."""
     own, turns = recorder.memory.get("combiner", (None, None))
     return None if turns is None else (partitions, (_key(recorder, own), next(turns)))
 
@@ -197,7 +197,7 @@ def _chosen(recorder: Recorder, own: Any, eps: float, inputs_to_score_col: Any) 
 
 
 def _selected(recorder: Recorder, original: Any) -> Any:
-    """Partitions of private keys are kept or dropped all together, as one release."""
+    """Keep or drop partitions of private keys all together, as one release."""
 
     def filtered(own: Any, col: Any, fn: Any, stage_name: Any = None) -> Any:
         budget: Any = fn.args[0] if isinstance(fn, partial) and fn.args else None
@@ -221,7 +221,7 @@ def _selected(recorder: Recorder, original: Any) -> Any:
 
 
 def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
-    """Noisy counts of a tree, of which PipelineDP states what they cost together."""
+    """Read noisy counts of a tree, of which PipelineDP states what they cost together."""
     most = own._params.aggregate_params.max_partitions_contributed
     epsilon, delta = own._params.eps, own._params.delta
     mechanism = kinds.Opaque("quantiles of a tree", least_known(epsilon / most), delta / most)

@@ -26,7 +26,7 @@ class SmartNoise:
     packages = ("snsql", "opendp", "pandas", "numpy")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """Noise, the threshold that hides rare groups, and charges."""
+        """Patch noise, the threshold that hides rare groups, and charges."""
         for kind, law in ((Laplace, kinds.Laplace), (Gaussian, kinds.Gaussian)):
             yield Patch(kind, "release", recorder.reading(partial(_noise, recorder, law)))
             yield Patch(kind, "threshold", partial(_censored, recorder))
@@ -42,7 +42,7 @@ def _noise(recorder: Recorder, law: Any, own: Any, vals: Any) -> Reading:
 
 
 def _censored(recorder: Recorder, original: Any) -> Any:
-    """Which groups are shown at all is SmartNoise's word."""
+    """Take SmartNoise's word on which groups are shown at all."""
 
     def threshold(own: Any) -> Any:
         if recorder.quiet:
@@ -56,7 +56,7 @@ def _censored(recorder: Recorder, original: Any) -> Any:
 
 
 def _spent(recorder: Recorder, original: Any) -> Any:
-    """What an odometer sums to, by the theorem that it uses."""
+    """Return what an odometer sums to, by the theorem that it uses."""
 
     def spend(own: Any, privacy: Any = None) -> Any:
         made = original(own, privacy)

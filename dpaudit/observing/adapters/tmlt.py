@@ -46,7 +46,7 @@ class Tumult:
     packages = ("tmlt", "pyspark", "py4j", "typeguard", "pandas")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """Noise on columns and on numbers, other measurements as a whole, and charges."""
+        """Patch noise on columns and numbers, other measurements as a whole, and charges."""
         for name in _LAWS:
             read = partial(_number, recorder, name)
             yield Patch(getattr(noise_mechanisms, name), "__call__", recorder.reading(read))
@@ -67,7 +67,7 @@ def _up(exact: Any) -> float:
 
 
 def _measured(recorder: Recorder, original: Any) -> Any:
-    """A query of a session, and what it may cost."""
+    """Return a query of a session, and what it may cost."""
 
     def measure(own: Any, measurement: Any, d_out: Any = None) -> Any:
         if recorder.quiet:
@@ -86,7 +86,7 @@ def _measured(recorder: Recorder, original: Any) -> Any:
 
 
 def _asked(recorder: Recorder, original: Any) -> Any:
-    """A measurement of data of which it is known how far apart neighbours are."""
+    """Return a measurement of data of which it is known how far apart neighbours are."""
 
     def call(own: Any, query: Any) -> Any:
         if recorder.active and hasattr(query, "measurement"):
@@ -121,12 +121,12 @@ def _reading(recorder: Recorder, node: Any, noise: Any, value: Any) -> Reading:
 
 
 def _number(recorder: Recorder, name: str, own: Any, value: Any) -> Reading | None:
-    """Noise on a number, where it is drawn by itself."""
+    """Read noise on a number, where it is drawn by itself."""
     return None if own.adds_no_noise else _reading(recorder, own, own, np.asarray(value))
 
 
 def _column(recorder: Recorder, original: Any) -> Any:
-    """Noise on a column: one release of all groups."""
+    """Release noise on a column: one release of all groups."""
 
     def call(own: Any, val: Any) -> Any:
         noise, name = own.measurement.noise_measurement, own.measure_column
@@ -153,7 +153,7 @@ def _column(recorder: Recorder, original: Any) -> Any:
 
 
 def _whole(recorder: Recorder, name: str, original: Any) -> Any:
-    """A measurement whose rows alone are a release; Spark would draw them again and again."""
+    """Give a measurement whose rows alone are a release; Spark would draw them again and again."""
 
     def call(own: Any, val: Any) -> Any:
         moved = recorder.memory.get(id(own), (None, None))[1] if not recorder.quiet else None

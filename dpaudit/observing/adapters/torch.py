@@ -63,7 +63,7 @@ class Noise(torch.Tensor):  # type: ignore[misc]  # its types are not read here
 
 
 def _plain(given: Any, found: list[Noise]) -> Any:
-    """The same with plain tensors, for noise that is told."""
+    """Return the same with plain tensors, for noise that is told."""
     if isinstance(given, Noise):
         found.append(given)
         with torch._C.DisableTorchFunctionSubclass():
@@ -76,7 +76,7 @@ def _plain(given: Any, found: list[Noise]) -> Any:
 
 
 def noise_of(made: Any, source: Source) -> Any:
-    """What was made of noise, as noise; what holds none as it is."""
+    """Return what was made of noise, as noise; what holds none as it is."""
     if isinstance(made, list | tuple) and not isinstance(made, torch.Size):
         return type(made)(noise_of(each, source) for each in made)
     if not isinstance(made, torch.Tensor):
@@ -87,7 +87,7 @@ def noise_of(made: Any, source: Source) -> Any:
 
 
 def _after(name: str, args: Any, given: Any, made: Any) -> Any:
-    """What an operation with numbers gives, where it is noise again or a release."""
+    """Return what an operation with numbers gives, where it is noise again or a release."""
     operation = _OPERATIONS.get(name if name.startswith("_") else name.removesuffix("_"))
     if operation is None:
         return None
@@ -119,12 +119,12 @@ def _after(name: str, args: Any, given: Any, made: Any) -> Any:
 
 
 def _numbers(given: torch.Tensor) -> NDArray[Any]:
-    """An array of its own, with which nothing is lost."""
+    """Return an array of its own, with which nothing is lost."""
     return np.array(given.detach().cpu().double().numpy())
 
 
 def looked_at(given: Any) -> Any:
-    """What was given without noise, all of which is looked at."""
+    """Return what was given without noise, all of which is looked at."""
     found: list[Noise] = []
     plain = _plain(given, found)
     for each in found:
@@ -145,7 +145,7 @@ class Torch:
     packages = ("torch",)
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """What draws, and the two ways to copy numbers of which tensors are not told."""
+        """Yield what draws, and the two ways to copy numbers of which tensors are not told."""
         for owner in (torch, torch.random):
             yield from handling(recorder, owner, _SHARED, _HANDLING.items())
         for name in ("randn", "randn_like"):
@@ -162,7 +162,7 @@ class Torch:
 
 
 def _drawn(recorder: Recorder, law: str, scale: Any, loc: Any, draw: partial[torch.Tensor]) -> Any:
-    """Noise around 0, or a release at once where it comes with its value."""
+    """Draw noise around 0, or a release at once where it comes with its value."""
     generator = of_option(recorder, draw.keywords.get("generator"), _SHARED)
     made, spread = recorder.alone(draw), torch.as_tensor(scale, dtype=torch.float64)
     if not spread.numel() or spread.min() != spread.max() or not spread.min() > 0:

@@ -72,7 +72,7 @@ class MembershipNull:
 
 
 def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> MembershipNull:
-    """The hypothesis of an audit: a plan gives its curve, and its ε where none is stated.
+    """Return the hypothesis of an audit: a plan gives its curve, and its ε where none is stated.
 
     A claim that is looser than its plan is tested alone, a tighter one together with the curve:
     each of them must hold.
@@ -106,7 +106,7 @@ def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> M
 
 
 def bound_as_json(epsilon: float) -> float | str:
-    """A bound on ε in the details of a record, where strict JSON has no infinity.
+    """Return a bound on ε in the details of a record, where strict JSON has no infinity.
 
     >>> bound_as_json(1.5), bound_as_json(math.inf)
     (1.5, 'infinity')
@@ -121,7 +121,7 @@ _MOST_POINTS = 200
 
 
 def require_both_kinds(scores: ArrayLike, members: ArrayLike) -> tuple[Floats, Flags]:
-    """Scores and memberships of the same length, with members and non-members among them.
+    """Check scores and memberships: of the same length, with both kinds among them.
 
     Raises:
         InputError: if the lengths differ, a score is NaN, a membership neither a boolean nor 0 or
@@ -158,7 +158,7 @@ class Roc:
 
     @classmethod
     def of(cls, scores: ArrayLike, members: ArrayLike) -> Roc:
-        """The curve of scores that are large for members.
+        """Return the curve of scores that are large for members.
 
         Args:
             scores: shape (m,).
@@ -187,7 +187,7 @@ class Roc:
         return float((widths * (self.tpr[1:] + self.tpr[:-1])).sum() / 2)
 
     def tpr_at(self, fpr: float) -> float:
-        """The largest true positive rate of a threshold with at most that false positive rate.
+        """Give the largest true positive rate of a threshold with at most that false positive rate.
 
         Raises:
             InputError: if ``fpr`` is outside [0, 1).
@@ -196,7 +196,7 @@ class Roc:
         return float(self.tpr[np.searchsorted(self.fpr, limit, side="right") - 1])
 
     def details(self) -> dict[str, Any]:
-        """``roc`` (at most 200 points, increasing), ``auc`` and ``tpr_at_fpr`` as JSON values."""
+        """Return ``roc`` (at most 200 points), ``auc`` and ``tpr_at_fpr`` as JSON values."""
         fpr, tpr = self._thinned()
         return {
             "roc": {"fpr": fpr.tolist(), "tpr": tpr.tolist()},
@@ -205,7 +205,7 @@ class Roc:
         }
 
     def _thinned(self) -> tuple[Floats, Floats]:
-        """At most 200 points, half of them even in the logarithm of the false positive rate."""
+        """Keep at most 200 points, half of them even in the logarithm of the rate."""
         size = self.fpr.size
         if size <= _MOST_POINTS:
             return self.fpr, self.tpr
@@ -245,7 +245,7 @@ class Rule(Checked):
         return self.members + self.others
 
     def describe(self) -> str:
-        """The rule in words."""
+        """Return the rule in words."""
         top = f"the {self.members} largest scores are members" if self.members else ""
         bottom = f"the {self.others} smallest are none" if self.others else ""
         return " and ".join(filter(None, (top, bottom)))
@@ -282,12 +282,12 @@ class Design:
 
     @classmethod
     def fixed(cls, canaries: int, rule: Rule) -> Design:
-        """A single rule for all."""
+        """Return a single rule for all."""
         return cls(canaries, (Series((rule,)),), (rule,), (rule,))
 
     @classmethod
     def default(cls, canaries: int, delta: float = 0.0) -> Design:
-        """Numbers of guesses a factor √2 apart, from both ends and from the top alone.
+        """Choose numbers of guesses a factor √2 apart, from both ends and from the top alone.
 
         Where canaries times δ is not small, each number costs by itself, and there are fewer.
 
@@ -320,7 +320,7 @@ def _both(size: int) -> Rule:
 
 
 def _rules(kind: Callable[[int], Rule], sizes: Iterable[float]) -> tuple[Rule, ...]:
-    """Rules of these sizes, rounded, each once and by size."""
+    """Make rules of these sizes, rounded, each once and by size."""
     return tuple(kind(size) for size in sorted({*map(round, sizes)} - {0}))
 
 
@@ -376,7 +376,7 @@ class OneRunEvidence:
     confidence: float
 
     def lower_bound(self) -> tuple[float, Rule]:
-        """Lower bound on ε at the claimed δ, which supposes nothing, and its guesses."""
+        """Return a lower bound on ε at the claimed δ, which supposes nothing, and its guesses."""
         bounds = []
         for series, walk, right in self._walks():
             bound = walk.lower_bound(right, 1.0 - self._error * series.share)
@@ -384,7 +384,7 @@ class OneRunEvidence:
         return max(bounds, key=lambda pair: pair[0])
 
     def p_value(self) -> tuple[float, Rule]:
-        """p-value of the claimed curve, or of (ε, δ) without one, and the guesses behind it."""
+        """Return the p-value of the curve, or of (ε, δ) without one, and the guesses behind."""
         values = []
         for series, walk, right in self._walks():
             value = walk.p_value(right, self.claim.epsilon) / (series.share * self._at_point)
@@ -398,16 +398,16 @@ class OneRunEvidence:
         return min(1.0, value), rule
 
     def within(self, family: CurveFamily) -> dict[str, Any]:
-        """Lower bounds on the strength and on ε in a family of curves, as JSON values."""
+        """Return lower bounds on the strength and on ε in a family of curves, as JSON values."""
         return self._in_family(family, fdp_strength, self.design.curve, family.assumption)
 
     def independent(self, family: CurveFamily) -> dict[str, Any]:
-        """The same if, besides, canaries do not act on each other."""
+        """Return the same if, besides, canaries do not act on each other."""
         assumption = f"{family.assumption}, and {INDEPENDENCE}"
         return self._in_family(family, independent_strength, self.design.free, assumption)
 
     def needed(self) -> tuple[Rule, int | None]:
-        """The guesses that came nearest to a refutation, and how many right ones it takes.
+        """Return the guesses that came nearest to a refutation, and how many right ones it takes.
 
         None where even all right guesses of the largest rule would not refute the claim.
         """
@@ -454,7 +454,7 @@ class OneRunEvidence:
         }
 
     def _fewest(self) -> dict[Rule, int]:
-        """For each rule the fewest right guesses that refute the claim; one too many if none do."""
+        """Find for each rule the fewest right guesses that refute; one too many if none do."""
         fewest: dict[Rule, int] = {}
         for series, walk, _ in self._walks():
             error = self._error * self._at_point * series.share

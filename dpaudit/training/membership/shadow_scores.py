@@ -26,7 +26,7 @@ _ENOUGH = 32
 
 
 def logit_confidence(losses: ArrayLike) -> Floats:
-    """Logit of the probability of the true label, which is nearly normal over models.
+    """Take the logit of the probability of the true label, nearly normal over models.
 
     Args:
         losses: cross-entropies in nats, of any shape.
@@ -67,7 +67,7 @@ def lira_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
 
 
 def lira_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
-    """How far above the scores of models without the example, in standard deviations.
+    """Tell how far above the scores of models without the example, in standard deviations.
 
     Increasing in the one-sided probability of Carlini et al. 2022, equation 4; arguments and shapes
     are those of :func:`lira_online`.
@@ -103,7 +103,7 @@ def check_shadows(targets: Floats, scores: Floats, masks: Flags, inside: bool = 
 
 
 def _laws(scores: Floats, chosen: Flags) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the chosen models' scores of each example, shape (n,).
+    """Fit mean and standard deviation of the chosen models' scores, shape (n,).
 
     With few models a variance of one example is too uncertain; all examples then share one.
     """
@@ -126,7 +126,7 @@ _IN_PER_OUT = 0.3
 
 
 def rmia_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
-    """The share of all examples whose relative confidence is no larger, for each target model.
+    """Give the share of all examples whose relative confidence is no larger, for each target model.
 
     ``Pr_z[LR(x, z) >= 1]`` with their pairwise ratio ``LR(x, z) = (p(x|θ) / p(x)) / (p(z|θ) /
     p(z))``, z drawn from the examples under attack, and p(x) the mean over shadow models with the
@@ -154,7 +154,7 @@ def rmia_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
 
 
 def rmia_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
-    """The same by shadow models without the example: ``p(x) = ((1 + a) p_out(x) + 1 - a) / 2``.
+    """Do so by shadow models without the example: ``p(x) = ((1 + a) p_out + 1 - a) / 2``.
 
     Arguments and shapes are those of :func:`rmia_online`.
 
@@ -167,7 +167,7 @@ def rmia_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
 
 
 def _mean(scores: Floats, chosen: Flags) -> Floats:
-    """Mean confidence of the chosen models in each label, shape (n,)."""
+    """Return the mean confidence of the chosen models in each label, shape (n,)."""
     from scipy.special import expit
 
     mean: Floats = np.where(chosen, expit(scores), 0.0).sum(axis=0) / chosen.sum(axis=0)

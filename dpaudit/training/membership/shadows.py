@@ -34,7 +34,7 @@ for every example, included or not: large where the model looks as if trained on
 
 
 def attacked(train: Train) -> str:
-    """What is a canary, for the record, where it is no single example."""
+    """Return what is a canary, for the record, where it is no single example."""
     about = getattr(train, "about", None)
     return f" of {about}" if isinstance(about, str) else ""
 
@@ -50,19 +50,19 @@ class Role(IntEnum):
 
 
 def generator(seed: int, role: Role, number: int = 0) -> np.random.Generator:
-    """A generator of its own for each role and model."""
+    """Return a generator of its own for each role and model."""
     sequence = np.random.SeedSequence(seed, spawn_key=(int(role), number))
     return np.random.default_rng(sequence)
 
 
 def random_masks(models: int, examples: int, seed: int, role: Role) -> Flags:
-    """Who is trained on: fair, independent coins, shape (models, examples)."""
+    """Tell who is trained on: fair, independent coins, shape (models, examples)."""
     masks: Flags = generator(seed, role).random((models, examples)) < 0.5
     return masks
 
 
 def balanced_masks(models: int, examples: int, seed: int) -> Flags:
-    """Shadow masks in which every example is included in half of the models, rounded down."""
+    """Draw shadow masks that include every example in half of the models, rounded down."""
     places = generator(seed, Role.SHADOW_MASKS).random((models, examples)).argsort(axis=0)
     masks: Flags = places < models // 2
     return masks
@@ -76,7 +76,7 @@ def train_models(
     mapped: Mapped = map,
     execution: Execution = NO_LIMIT,
 ) -> Floats:
-    """The scores of one model for each mask, the same wherever they are trained.
+    """Return the scores of one model for each mask, the same wherever they are trained.
 
     Models are trained in child processes: whatever training does to its process, this one goes on.
 
@@ -126,12 +126,12 @@ class _Training:
             return self.asked(child, numbered)
 
     def child(self) -> Child:
-        """A process that trains."""
+        """Return a process that trains."""
         with uninterrupted():
             return Child(self._raw, self.memory)
 
     def asked(self, child: Child, numbered: tuple[int, Flags]) -> Floats:
-        """The scores of one model, trained in a child."""
+        """Return the scores of one model, trained in a child."""
         where = f"in model {numbered[0]}"
         try:
             scores = as_scores(scores=child.ask(numbered))
@@ -152,7 +152,7 @@ class _Training:
         return scores
 
     def _raw(self, numbered: tuple[int, Flags]) -> Any:
-        """What training gives: an array, so that nothing else has to travel."""
+        """Return what training gives: an array, so that nothing else has to travel."""
         number, mask = numbered
         rng = generator(self.seed, self.role, number)
         try:

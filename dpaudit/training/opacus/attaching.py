@@ -152,7 +152,7 @@ class Training:
         return tuple(step for each in self._optimizers for step in each.steps)
 
     def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
-        """ε of the steps so far, for loggers and callbacks; a tenth of a millisecond with Rényi.
+        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
 
         It promises nothing of a training that stops because of it, or of anything else that it
         saw: the certificate says what is proved of the whole, and a filter as the ledger's budget
@@ -193,7 +193,7 @@ class Training:
                 )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What a reader of the certificate must know of this training, each said once."""
+        """Return what a reader of the certificate must know of this training, each said once."""
         found: list[Finding] = []
         for each in self._optimizers:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
@@ -206,7 +206,7 @@ class Training:
         return tuple(dict.fromkeys(found))
 
     def _charged(self, engine: Any = None) -> int:
-        """Steps in the ledger, which may hold other releases of the training beside them."""
+        """Count steps in the ledger, which may hold other releases of the training too."""
         charges = Counter(entry.invocation.at for entry in self.ledger)
         own = [each for each in self._optimizers if engine is None or each.engine is engine]
         return sum(each.charged(charges) for each in own)
@@ -248,7 +248,7 @@ class Training:
         return self._together(ask) if self._shared else ask()
 
     def _together(self, ask: Callable[..., Certificate]) -> Certificate:
-        """The certificate that process 0 makes, with what all of them found."""
+        """Return the certificate that process 0 makes, with what all of them found."""
         seeds = [each.stream.seed() for each in self._optimizers if each.stream is not None]
         found, drawn = zip(*from_all((self.findings(), seeds)), strict=True)
         others = [finding for each in found[1:] for finding in each]
@@ -390,5 +390,5 @@ class Training:
 
 
 def _accounted(engine: PrivacyEngine) -> int:
-    """Steps that opacus' own accountant has seen."""
+    """Count the steps that opacus' own accountant has seen."""
     return sum(int(entry[2]) for entry in engine.accountant.history)

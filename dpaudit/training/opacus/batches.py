@@ -82,7 +82,7 @@ class BatchStream:
         self._seen: set[int] = set()  # batches of this pass, by digest
 
     def begin(self) -> None:
-        """A new pass over the loader; what the last one left unused at its end is gone."""
+        """Return a new pass over the loader; what the last one left unused at its end is gone."""
         looked = not self._steps and (self._steps_of_last is None or self.drawn == self.per_epoch)
         if not looked:  # a pass that nothing was learned from cuts none
             if self._steps_of_last is not None:
@@ -94,7 +94,7 @@ class BatchStream:
         self._seen.clear()
 
     def draw(self, size: int) -> None:
-        """One batch, before it is split or handed to a worker."""
+        """Return one batch, before it is split or handed to a worker."""
         self.drawn += 1
         self._waiting.append(size)
 
@@ -105,7 +105,7 @@ class BatchStream:
         return self._uneven or (last is not None and self._steps > last)
 
     def shards(self) -> tuple[float, float, float]:
-        """What decides which units a process has: number of units, seed and epoch."""
+        """Return what decides which units a process has: number of units, seed and epoch."""
         held = self.sampler
         if not isinstance(held, DistributedUniformWithReplacementSampler):
             return 0.0, 0.0, 0.0
@@ -113,7 +113,7 @@ class BatchStream:
         return float(held.total_size), seed, float(held.epoch)
 
     def seed(self) -> int:
-        """Of the generator that draws the units of this process."""
+        """Return the seed of the generator that draws the units of this process."""
         own = getattr(self.sampler, "generator", None)
         return torch.initial_seed() if own is None else int(own.initial_seed())
 
@@ -132,7 +132,7 @@ class BatchStream:
         digest: int | None = None,
         chance: Callable[[], float] = float,
     ) -> int | None:
-        """A step on ``batches`` drawn batches that have ``size`` units together.
+        """Return a step on ``batches`` drawn batches that have ``size`` units together.
 
         Batches that were drawn earlier and left out are passed over and counted. Without a size
         the next batches are meant. A digest that this pass had already is a batch used again,
@@ -188,7 +188,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def watch(data_loader: Any) -> BatchStream:
-    """The stream of a loader's batches, one and the same for every loader of one sampler.
+    """Return the stream of a loader's batches, one and the same for every loader of one sampler.
 
     The sampler is given a subclass of its own class, which counts what it yields. So it does not
     matter whether the loader itself is read, or another one that splits its batches.
@@ -229,7 +229,7 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
 
 
 def _batches(kind: Any, sampler: Any) -> Iterator[Any]:
-    """A pass over the sampler.
+    """Yield a pass over the sampler.
 
     That of several processes passes over empty batches, so that their number would depend on the
     data and processes fall out of step; here an empty batch is one too.
@@ -247,7 +247,7 @@ def _batches(kind: Any, sampler: Any) -> Iterator[Any]:
 
 
 def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
-    """The scheme, told by the classes of the samplers; a subclass may do anything."""
+    """Return the scheme, told by the classes of the samplers; a subclass may do anything."""
     shared = kind is DistributedUniformWithReplacementSampler
     if shared or kind in (UniformWithReplacementSampler, UnitBatches):
         most = getattr(sampler, "most", None)
@@ -282,6 +282,6 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
 
 
 def _repeated(indices: Iterable[Any], size: int) -> bool:
-    """Whether two indices mean the same row; negative ones count from the end."""
+    """Tell whether two indices mean the same row; negative ones count from the end."""
     rows = [int(each) % size if size else int(each) for each in indices]
     return len(set(rows)) < len(rows)

@@ -49,7 +49,7 @@ class AdaptiveNoise(GradientNoise):
         self._rule = self._settings()
 
     def _settings(self) -> tuple[float, ...]:
-        """What the clip norm follows, beside what was released."""
+        """Return what the clip norm follows, beside what was released."""
         held = self._optimizer
         rule = (held.target_unclipped_quantile, held.clipbound_learning_rate, held.min_clipbound)
         return (*map(float, rule), float(held.max_clipbound), float(held.unclipped_num_std))
@@ -79,7 +79,7 @@ class AdaptiveNoise(GradientNoise):
         self._centred = self._counted()
 
     def _counted(self) -> float:
-        """The centred count as the optimizer holds it: private, until it drew its noise."""
+        """Return the centred count as the optimizer holds it: private, until it drew its noise."""
         optimizer = self._optimizer
         return float(optimizer.unclipped_num) - float(optimizer.sample_size) / 2
 
@@ -88,7 +88,7 @@ class AdaptiveNoise(GradientNoise):
         return self._together(super().value(), self._counted())
 
     def released(self) -> NDArray[Any]:
-        """Both with noise, measured likewise."""
+        """Return both with noise, measured likewise."""
         return self._together(super().released(), self._centred)
 
     def impose(self, released: ArrayLike) -> None:
@@ -150,7 +150,7 @@ class GhostSums:
         self._announced = False
 
     def announce(self, loss: Any) -> None:
-        """A loss is about to make its passes.
+        """Return a loss is about to make its passes.
 
         Norms follow from what layers saw and passed on. A parameter that the loss meets in another
         way too, as in a penalty or a second use of a weight, adds what no norm tells of.
@@ -178,7 +178,7 @@ class GhostSums:
         self._announced = True
 
     def _begin(self) -> Any:
-        """The coefficients of the second pass, which starts from gradients that are empty."""
+        """Give the coefficients of the second pass, which starts from gradients that are empty."""
         found = self._coefficients()
         norms = [p._norm_sample for p in self._module.trainable_parameters]
         if any(old is new for old, new in zip(self._seen, norms, strict=False)):
@@ -250,7 +250,7 @@ for _name in ("truediv", "mul", "rmul", "add", "radd", "sub", "rsub", "neg"):
 
 
 def _uses(loss: Any) -> Counter[int]:
-    """How often each leaf of the graph of a loss is used."""
+    """Count how often each leaf of the graph of a loss is used."""
     used: Counter[int] = Counter()
     seen, waiting = set(), [loss.grad_fn] if loss.grad_fn is not None else []
     while waiting:

@@ -72,7 +72,7 @@ class Privacy(Checked):
     delta: OpenProbability = 1e-5
 
     def plan(self) -> Plan:
-        """All that is ever released: statistics, gradients and scores.
+        """Return all that is ever released: statistics, gradients and scores.
 
         >>> [each.at for each in Privacy(statistics=5.0, scores=5.0).plan().invocations]
         ['gradient', 'statistics', 'scores']
@@ -226,7 +226,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.tensor((x - self._mean) / self._scale, dtype=torch.float32)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, shape (n, classes)."""
+        """Return the probability of each class, shape (n, classes)."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False)
         privacy = Privacy() if self.privacy is None else self.privacy
@@ -234,13 +234,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(torch.softmax(logits, 1).numpy())
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest label of each row, shape (n,)."""
+        """Return the likeliest label of each row, shape (n,)."""
         likely = self.predict_proba(X).argmax(1)
         return np.asarray(self.classes_[likely])
 
 
 def _between(X: Any, bounds: tuple[float, float]) -> Floats:
-    """Inputs within −1 and 1."""
+    """Scale inputs to within −1 and 1."""
     low, high = bounds
     x: Floats = (2 * np.clip(X, low, high) - low - high) / (high - low)
     return x
@@ -249,7 +249,7 @@ def _between(X: Any, bounds: tuple[float, float]) -> Floats:
 def _statistics(
     privacy: Privacy, x: Any, y: Any, classes: int, ledger: Ledger
 ) -> tuple[Floats, Floats, Floats]:
-    """Moments and sizes of classes in one noisy sum, whose rows have a length of √2 at most."""
+    """Release moments and sizes of classes in one sum, of rows no longer than √2."""
     width = x.shape[1]
     if privacy.statistics is None:
         return np.zeros(width), np.ones(width), np.ones(classes)

@@ -48,7 +48,7 @@ _SAME = 1e-9
 
 
 def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
-    """Who drew the noise and how, by what it is divided, and what happened beside the ledger."""
+    """Tell who drew the noise and how, its divisor, and what happened beside the ledger."""
     if optimizer.sampler is not None:
         yield _found("noise-drawn-elsewhere", sampler=optimizer.sampler)
         if not all(step.secure_mode for step in optimizer.steps):
@@ -68,7 +68,7 @@ def batch_findings(
     stream: BatchStream | None,
     steps: Sequence[ObservedStep],
 ) -> list[Finding]:
-    """Whether batches were drawn as the plan says; errors break the proof."""
+    """Tell whether batches were drawn as the plan says; errors break the proof."""
     if not steps:
         return []
     unknown = partial(_found, "sampling-not-observed", label)
@@ -86,7 +86,7 @@ def batch_findings(
 
 
 def _sampled(each: Invocation) -> bool:
-    """Whether less than all units take part, so that amplification is claimed."""
+    """Tell whether less than all units take part, so that amplification is claimed."""
     match each.sampling:
         case PoissonSampling(rate=1.0) | None:
             return False
@@ -96,7 +96,7 @@ def _sampled(each: Invocation) -> bool:
 
 
 def _against(label: str, each: Invocation, stream: BatchStream) -> Iterator[Finding]:
-    """One declared invocation against a loader whose scheme is known."""
+    """Yield one declared invocation against a loader whose scheme is known."""
     batching, disjoint = stream.batching, stream.batching is Batching.DISJOINT
     if not _sampled(each):
         whole = batching is Batching.POISSON or stream.per_epoch == 1
@@ -123,12 +123,12 @@ def _against(label: str, each: Invocation, stream: BatchStream) -> Iterator[Find
 
 
 def _at_most(stream: BatchStream, rate: float) -> bool:
-    """Whether the loader draws no unit with more than the declared probability."""
+    """Tell whether the loader draws no unit with more than the declared probability."""
     return stream.rate is not None and stream.rate <= rate * (1 + _SAME)
 
 
 def _irregular(label: str, stream: BatchStream, steps: int) -> Iterator[Finding]:
-    """What went otherwise than the scheme says; how many were left out may be private."""
+    """Yield what went otherwise than the scheme says; how many were left out may be private."""
     if stream.changed:
         yield _found("loader-changed", label)
     sampled = stream.batching in (Batching.POISSON, Batching.TRUNCATED)
@@ -145,7 +145,7 @@ def _irregular(label: str, stream: BatchStream, steps: int) -> Iterator[Finding]
 def without_amplification(
     optimizers: Sequence[ObservedOptimizer], stated: Guarantee | None
 ) -> list[Finding]:
-    """What is proved of disjoint batches in place of a claim that is not: one release an epoch."""
+    """Say what is proved of disjoint batches instead of a claim: one release an epoch."""
     found = [_epochs(each) for each in optimizers if each.steps]
     plans = [plan for plan in found if plan is not None]
     if stated is None or not plans or len(plans) < len(found):
@@ -156,7 +156,7 @@ def without_amplification(
 
 
 def _epochs(optimizer: ObservedOptimizer) -> Plan | None:
-    """Disjoint batches under zero-out, each epoch at the least noise of its steps."""
+    """Plan disjoint batches under zero-out, each epoch at the least noise of its steps."""
     stream = optimizer.stream
     if stream is None or stream.batching is not Batching.DISJOINT:
         return None

@@ -144,7 +144,7 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
 
 
 def _collated(collate: Any, data: Any, rows: list[Any]) -> Any:
-    """A batch of rows; of none it is one of one row that is cut off."""
+    """Return a batch of rows; of none it is one of one row that is cut off."""
     return collate(rows) if rows else _emptied(collate([data[0]]))
 
 
@@ -157,7 +157,7 @@ def _emptied(batch: Any) -> Any:
 
 
 def _leaves(batch: Any) -> list[Any]:
-    """The tensors of a batch."""
+    """Return the tensors of a batch."""
     if isinstance(batch, torch.Tensor):
         return [batch]
     held = batch.values() if isinstance(batch, Mapping) else batch
@@ -166,7 +166,7 @@ def _leaves(batch: Any) -> list[Any]:
 
 
 def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]:
-    """The rows of each user."""
+    """Return the rows of each user."""
     users = _names("users", users)
     if len(users) != rows:
         raise InputError("users has more or fewer names than data has rows; give one for each row.")
@@ -181,7 +181,7 @@ def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]
 
 
 def _names(of: str, given: Any) -> Sequence[Hashable]:
-    """Names that are equal for one user alone, and always for that one."""
+    """Read names that are equal for one user alone, and always for that one."""
     if isinstance(given, range):
         return given
     wrong = isinstance(given, Mapping | Set) or not isinstance(given, Iterable)
@@ -263,7 +263,7 @@ def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
 
 
 def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
-    """A generator of a seed, or of one that the system draws."""
+    """Return a generator of a seed, or of one that the system draws."""
     generator = torch.Generator(device)
     if seed is None:
         generator.seed()
@@ -273,7 +273,7 @@ def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
 
 
 def _together(rows: Any, sizes: tuple[int, ...], *, mean: bool) -> Any:
-    """Gradients of rows (n, ...) as gradients of users (m, ...)."""
+    """Add gradients of rows (n, ...) up to gradients of users (m, ...)."""
     counts = torch.tensor(sizes, dtype=torch.long, device=rows.device)
     owner = torch.repeat_interleave(torch.arange(len(sizes), device=rows.device), counts)
     total = rows.new_zeros((len(sizes), *rows.shape[1:])).index_add_(0, owner, rows)
@@ -281,7 +281,7 @@ def _together(rows: Any, sizes: tuple[int, ...], *, mean: bool) -> Any:
 
 
 def _among(seen: Any, rows: list[Any]) -> bool:
-    """Whether a tensor has the values of one of the loader's, row by row, in whatever shape."""
+    """Tell whether a tensor has the values of one of the loader's, row by row."""
     flat = seen.detach().flatten()
     return any(
         len(seen) == len(each)

@@ -130,7 +130,7 @@ class ObservedOptimizer:
 
     @staticmethod
     def holds(optimizer: Any) -> bool:
-        """Whether an optimizer is attached already."""
+        """Tell whether an optimizer is attached already."""
         owner = getattr(vars(optimizer).get("add_noise"), "__self__", None)
         return isinstance(owner, ObservedOptimizer)
 
@@ -145,11 +145,11 @@ class ObservedOptimizer:
         return self._adaptive or str(self._optimizer.loss_reduction) == "mean"
 
     def charged(self, charges: Counter[str]) -> int:
-        """Steps that the ledger knows of, with those of an earlier process."""
+        """Count the steps that the ledger knows of, with those of an earlier process."""
         return sum(charges[each.at] for each in self.declared)
 
     def configuration(self) -> dict[str, Any]:
-        """Public facts, as JSON values; nothing that follows from a private size."""
+        """Return public facts, as JSON values; nothing that follows from a private size."""
         facts: dict[str, Any] = {
             "optimizer": type(self._optimizer.original_optimizer).__name__,
             "clipping": type(self._optimizer).__name__,
@@ -208,7 +208,7 @@ class ObservedOptimizer:
         self._passed(self._prepared())
 
     def _prepared(self) -> Ready:
-        """The step that is due, if it is what the plan declares."""
+        """Return the step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
         params = optimizer.params
         self._require_own_sums(params)
@@ -232,7 +232,7 @@ class ObservedOptimizer:
         return Ready(invocation, unit, mechanism, norm)
 
     def _passed(self, ready: Ready) -> None:
-        """Through the ledger's door."""
+        """Go through the ledger's door."""
         at = ready.invocation.at
         self._ledger.observe(ready.mechanism, self._noise, unit=ready.unit, at=at)
         self._note(ready)
@@ -271,7 +271,7 @@ class ObservedOptimizer:
         return self.stream.use(self._units, self._batches, seen, chance)
 
     def _next(self) -> tuple[Invocation, str | None]:
-        """The invocation that is due and the unit it touches; where all ran, the last one."""
+        """Give the invocation that is due and the unit it touches; where all ran, the last one."""
         last = self.declared[-1]
         if self.disjoint and self.stream is not None:
             # A new pass over the loader is a new epoch, though the last one were not finished:
@@ -322,7 +322,7 @@ class ObservedOptimizer:
             )
 
     def _mechanism(self, invocation: Invocation) -> Mechanism:
-        """The declared mechanism if the optimizer's numbers are its, else what would run."""
+        """Return the declared mechanism if the optimizer's numbers are its, else what would run."""
         noise, norm = float(self._optimizer.noise_multiplier), clip_norm(self._optimizer)
         sigma = noise * float(self._optimizer.max_grad_norm)
         if self._adaptive:  # measures its values in the clip norm, which changes
@@ -349,7 +349,7 @@ class ObservedOptimizer:
 
 
 def labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
-    """The invocations of a label: itself, or its phases or epochs in their order."""
+    """Return the invocations of a label: itself, or its phases or epochs in their order."""
     validate.text(at=label)
     found = tuple(
         each
@@ -381,7 +381,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
             )
 
     def charged(self, charges: Counter[str]) -> int:
-        """The whole stream is one charge, of however many steps."""
+        """Return the whole stream is one charge, of however many steps."""
         return len(self.steps)
 
     def _next(self) -> tuple[Invocation, str | None]:
@@ -424,7 +424,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
         return self._used
 
     def _rows(self, place: int) -> Any:
-        """The rows of a batch, by its place; two batches may well have the same ones."""
+        """Return the rows of a batch, by its place; two batches may well have the same ones."""
         rows = [self._loader.dataset[row] for row in self._loader.batch_sampler.batches[place]]
         return content(self._loader.collate_fn(rows))
 
@@ -434,26 +434,26 @@ def _fixed(stream: BatchStream | None) -> bool:
 
 
 def is_correlated(declared: tuple[Invocation, ...]) -> bool:
-    """Whether noise is declared that is correlated over the steps."""
+    """Tell whether noise is declared that is correlated over the steps."""
     return isinstance(declared[0].mechanism, Continual)
 
 
 def is_follower() -> bool:
-    """Whether this is a process of several, and not the one that holds the ledger."""
+    """Tell whether this is a process of several, and not the one that holds the ledger."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return False
     return int(distributed.get_rank()) > 0
 
 
 def from_first(value: Any) -> Any:
-    """What process 0 gives; for all processes together."""
+    """Return what process 0 gives; for all processes together."""
     held = [value]
     distributed.broadcast_object_list(held, src=0)
     return held[0]
 
 
 def from_all(value: Any) -> list[Any]:
-    """What each process gives, by rank; for all processes together."""
+    """Return what each process gives, by rank; for all processes together."""
     held = [None] * distributed.get_world_size()
     distributed.all_gather_object(held, value)
     return held
@@ -478,14 +478,14 @@ class RemoteLedger:
         return iter(())
 
     def check(self) -> None:
-        """What ran is compared with the plan where the ledger is."""
+        """Return what ran is compared with the plan where the ledger is."""
 
     def left(self) -> Iterator[str]:
-        """What ran less often than declared: known where the ledger is."""
+        """Yield what ran less often than declared: known where the ledger is."""
         return iter(())
 
     def spent(self) -> NoReturn:
-        """Known where the ledger is, and refused here."""
+        """Refuse to say what is known where the ledger is."""
         raise InputError("the ledger is that of process 0; ask there what was spent.")
 
 
@@ -517,14 +517,14 @@ class SharedOptimizer(ObservedOptimizer):
         self._passed(ready)
 
     def _numbers(self, ready: Ready) -> tuple[float, ...]:
-        """What all processes must have alike: numbers of the step, and how units are shared out."""
+        """Return what all processes must have alike: numbers of the step, shares of units."""
         optimizer = self._optimizer
         divisor = float(optimizer.expected_batch_size) if self.divides else 0.0
         shards = (0.0, 0.0, 0.0) if self.stream is None else self.stream.shards()
         return float(optimizer.noise_multiplier), ready.norm, divisor, *shards
 
     def _passed(self, ready: Ready) -> None:
-        """The ledger's answer, for all."""
+        """Return the ledger's answer, for all."""
         if distributed.get_rank() == 0:
             try:
                 super()._passed(ready)

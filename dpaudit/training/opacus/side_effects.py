@@ -47,7 +47,7 @@ class Kept:
         self.holds = True
 
     def still(self, tensors: Sequence[Any]) -> bool:
-        """Whether these are the tensors held, NaN being itself."""
+        """Tell whether these are the tensors held, NaN being itself."""
         held = [_NONE if each is None else each.data for each in tensors]
         if not self.holds or list(map(_kind, held)) != self._kinds:
             return False
@@ -55,13 +55,13 @@ class Kept:
         return all(map(_alike, self._own, self._now))
 
     def finite(self) -> bool:
-        """Whether no value that is held is infinite or NaN."""
+        """Tell whether no value that is held is infinite or NaN."""
         # Where their sum is finite, all of them are; that is the faster question.
         return all(math.isfinite(each.sum()) or each.isfinite().all() for _, each in self._own)
 
 
 def _memory(tensors: list[Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:
-    """Memory of each kind, as its bytes and as a tensor, and the parts for some tensors."""
+    """Allocate memory of each kind, as bytes and as a tensor, with parts for tensors."""
     places: dict[Any, list[int]] = {}
     for place, each in enumerate(tensors):
         places.setdefault((each.dtype, each.device), []).append(place)
@@ -84,13 +84,13 @@ def _alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
 
 
 def bytes_of(tensor: Any) -> bytes:
-    """The values of a tensor; of a kind that numpy does not know, as larger floats."""
+    """Return the values of a tensor; of a kind that numpy does not know, as larger floats."""
     known = tensor.float() if tensor.dtype is torch.bfloat16 else tensor
     return bytes(known.numpy(force=True).tobytes())
 
 
 def content(value: Any) -> Any:
-    """What a value and the tensors in it hold, to compare; of what none can tell nothing equal."""
+    """Return what a value and its tensors hold, to compare; where none can tell, no equal."""
     into = BytesIO()
     pickler = pickle.Pickler(into)
     pickler.dispatch_table = {torch.Tensor: lambda each: (bytes, (bytes_of(each),))}
@@ -123,7 +123,7 @@ class Randomness:
 
     @staticmethod
     def state(generator: Any) -> int | None:
-        """The state of a generator, or of torch's own; None of a secure one, which shows none."""
+        """Hash the state of a generator, or of torch's own; None of one that shows none."""
         source = torch.default_generator if generator is None else generator
         try:
             return hash(source.get_state().numpy().tobytes())
@@ -164,7 +164,7 @@ class Inputs:
         self._rows = held[0].data
 
     def chance(self) -> float:
-        """Of drawing the last batch again, where rows are as common in the data as in this batch.
+        """Estimate the chance to draw the last batch again, by how common its rows are in it.
 
         Small batches, and those of few different rows, come again in honest trainings.
         """
@@ -230,7 +230,7 @@ class Writes:
         self._beside = self._besides()
 
     def _unchanged(self) -> bool:
-        """Whether nothing changed but buffers that count steps: from each to the next by one."""
+        """Tell whether nothing changed but buffers that count steps, by one a step."""
         if self._counters is None:
             self._counters = [
                 left
@@ -245,7 +245,7 @@ class Writes:
         return self._left.still(self._watched)
 
     def _besides(self) -> Any:
-        """Which tensors the model has, and what its state_dict holds beside them."""
+        """Tell which tensors the model has, and what its state_dict holds beside them."""
         model = self._model
         if model is None:
             return None
@@ -260,7 +260,7 @@ class Writes:
         return self.elsewhere or (bool(self._watched) and self._besides() != self._beside)
 
     def admit(self) -> None:
-        """Noise was added: one step may follow, by these gradients over the batch size."""
+        """Admit one step, now that noise was added: by these gradients over the batch size."""
         optimizer = self._optimizer
         mean = str(optimizer.loss_reduction) == "mean"
         size = optimizer.expected_batch_size * optimizer.accumulated_iterations if mean else 1.0

@@ -81,11 +81,11 @@ class GradientNoise:
             raise
 
     def value(self) -> NDArray[Any]:
-        """The sum of clipped gradients, flat; private."""
+        """Return the sum of clipped gradients, flat; private."""
         return _flat([p.summed_grad for p in self._optimizer.params])
 
     def released(self) -> NDArray[Any]:
-        """The noisy sum, flat."""
+        """Return the noisy sum, flat."""
         return _flat([p.grad for p in self._optimizer.params])
 
     def impose(self, released: ArrayLike) -> None:
@@ -106,17 +106,17 @@ def _flat(tensors: list[Any]) -> NDArray[Any]:
 
 
 def clips_in_the_loss(optimizer: Any) -> bool:
-    """Whether the loss clips (fast gradient and ghost clipping), and not the optimizer."""
+    """Tell whether the loss clips (fast gradient and ghost clipping), and not the optimizer."""
     return isinstance(optimizer, DPOptimizerFastGradientClipping)
 
 
 def clips_adaptively(optimizer: Any) -> bool:
-    """Whether the clip norm follows the gradients."""
+    """Tell whether the clip norm follows the gradients."""
     return isinstance(optimizer, AdaClipDPOptimizer)
 
 
 def is_distributed(optimizer: Any) -> bool:
-    """Whether it sums over processes, as :data:`DISTRIBUTED` does."""
+    """Tell whether it sums over processes, as :data:`DISTRIBUTED` does."""
     return type(optimizer) in get_args(DISTRIBUTED)
 
 
@@ -150,7 +150,7 @@ def require_supported(optimizer: Any, module: Any) -> None:
 
 
 def clip_norm(optimizer: Any) -> float:
-    """The norm that one unit's gradient is clipped to, over all layers."""
+    """Return the norm that one unit's gradient is clipped to, over all layers."""
     layers = getattr(optimizer, "max_grad_norms", None)
     norm = optimizer.max_grad_norm if layers is None else math.hypot(*layers)
     if isinstance(norm, list | tuple):
@@ -203,14 +203,14 @@ def _hooked(hook: Callable[..., Any], in_the_loss: bool, layer: Any, *given: Any
 
 
 def _norms(sampler: Callable[..., Any], layer: Any, seen: Any, passed: Any) -> Any:
-    """Norms of rows; not every sampler of opacus knows a batch of none."""
+    """Take norms of rows; not every sampler of opacus knows a batch of none."""
     if len(passed):
         return sampler(layer, seen, passed)
     return {p: passed.new_zeros(0) for p in layer.parameters() if p.requires_grad}
 
 
 def _stepped(step: Callable[..., Any], names: dict[int, str], params: Any, *given: Any) -> Any:
-    """A step on gradients of the same rows for all parameters, as wide as these."""
+    """Return a step on gradients of the same rows for all parameters, as wide as these."""
     rows: list[int | None] = []
     for p in params:
         parts = p.grad_sample if isinstance(p.grad_sample, list) else [p.grad_sample]
