@@ -56,7 +56,7 @@ def who(by: str | None) -> str:
     return by or getpass.getuser()
 
 
-def opened(url: str, dataset: str | None = "") -> Book:
+def open_book(url: str, dataset: str | None = "") -> Book:
     """Open the book at a URL.
 
     Raises:
@@ -84,7 +84,7 @@ def charging_of(
     if book is None:
         _refuse_alone(dataset)
         return None
-    kept = opened(book, dataset)
+    kept = open_book(book, dataset)
     from dpaudit.book.booking import Booking
 
     told = {"approved": approved, "request": request, "period": period}
@@ -99,7 +99,7 @@ def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets
     if book is None:
         _refuse_alone(dataset)
         return None
-    kept = opened(book, dataset)
+    kept = open_book(book, dataset)
     from dpaudit.book import remaining_budgets
     from dpaudit.book.booking import budget_rows
 
@@ -131,7 +131,7 @@ def clock(
     by: By = None,
 ) -> None:
     """Say that the clock is right, after a pause in which a budget would begin anew."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import set_clock
     from dpaudit.cli.show import print_result
 
@@ -154,7 +154,7 @@ def dataset(
     by: By = None,
 ) -> None:
     """Enter a data set: who is protected, and of a period if not of all time."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import DataSet
     from dpaudit.cli.show import print_result
 
@@ -182,7 +182,7 @@ def budget(
     by: By = None,
 ) -> None:
     """Enter a budget on a data set, or retire one."""
-    book = opened(url, dataset if retire is None else "")
+    book = open_book(url, dataset if retire is None else "")
     from dpaudit.book import BudgetRecord, limit_of
     from dpaudit.cli.show import print_result
     from dpaudit.project.targets import parse_table
@@ -213,10 +213,10 @@ def reserve(
     charging = charging_of(url, dataset, purpose, approved, request, period, by)
     assert charging is not None
     from dpaudit.book import show
-    from dpaudit.book.booking import planned
+    from dpaudit.book.booking import plan_of_target
 
     with working(f"plan of {target}"):
-        plan = planned(target, settings or ())
+        plan = plan_of_target(target, settings or ())
     show.releases([charging(target).reserve(plan).release])
 
 
@@ -233,7 +233,7 @@ def close(
     by: By = None,
 ) -> None:
     """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import show
     from dpaudit.book.booking import certificate_of
 
@@ -255,7 +255,7 @@ def status(
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Show what is left of each budget, and what could still be released."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import remaining_budgets, show
     from dpaudit.book.booking import fit
 
@@ -270,7 +270,7 @@ def status(
 @app.command()
 def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
     """List all releases, the newest last."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import show
 
     found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
@@ -283,7 +283,7 @@ def export(
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import booking
     from dpaudit.cli.show import written
 
@@ -307,7 +307,7 @@ def verify(
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import verify_book
     from dpaudit.cli.show import verification
     from dpaudit.ledger import FileAnchor
@@ -335,7 +335,7 @@ def people(
     by: By = None,
 ) -> None:
     """Give each unit of a data set a budget of its own; the key is made where there is none."""
-    book = opened(url, dataset)
+    book = open_book(url, dataset)
     from dpaudit.book import add_people, limit_of
     from dpaudit.book.people import key_of
     from dpaudit.cli.show import print_result
@@ -360,13 +360,13 @@ def charge(
     by: By = None,
 ) -> None:
     """Charge a plan to many people at once; those who have not enough left are left out."""
-    book = opened(url)
-    from dpaudit.book.booking import planned
+    book = open_book(url)
+    from dpaudit.book.booking import plan_of_target
     from dpaudit.book.people import charge_file
     from dpaudit.cli.show import say, written
 
     with working(f"plan of {target}"):
-        plan = planned(target, settings or ())
+        plan = plan_of_target(target, settings or ())
     told = {"by": who(by), "purpose": purpose or target, "request": request}
     written(charge_file(book, name, plan, people, output, key=key, **told))
     say("only they may take part; who is not among them, and how many, is private")
@@ -385,7 +385,7 @@ def recheck(
 
     Exit code 2: all that is there holds, and files are missing.
     """
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book.rechecking import recheck
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit
@@ -411,7 +411,7 @@ def token(
     by: By = None,
 ) -> None:
     """Give somebody a token for the server, in place of the one that they had; it is shown once."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import issue, revoke, show, tokens
     from dpaudit.cli.show import answered, print_result
 
@@ -450,7 +450,7 @@ def deny(
 
 
 def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> None:
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import decide, record_refusal, show
 
     try:
@@ -469,7 +469,7 @@ def publish(
     by: By = None,
 ) -> None:
     """Declare a data set public: anybody may see on the server what is released about it."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book import publish as declare
     from dpaudit.cli.show import print_result
 
@@ -488,7 +488,7 @@ def report(
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Report what was released in a period, what it cost, who answers for it; verifies the book."""
-    book = opened(url)
+    book = open_book(url)
     from dpaudit.book.server.compliance import compliance, write
     from dpaudit.cli.show import written
 
@@ -515,7 +515,7 @@ def serve(
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Serve the book's pages and its HTTP API; to this machine alone, if nothing else is said."""
-    book = opened(url)
+    book = open_book(url)
     for module in ("fastapi", "uvicorn"):
         require("book", module, what="the book's server")
     from dpaudit.book.server import Place

@@ -27,7 +27,7 @@ from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.base.validate import shown
 from dpaudit.book import databases, store
 from dpaudit.book.databases import last_seen
-from dpaudit.book.limits import Cost, charged, span_of, together
+from dpaudit.book.limits import Cost, charged_buckets, joint_buckets, span_of
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
@@ -36,7 +36,7 @@ from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
 
 
-def returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
+def refund_facts(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
     """Give what a journal proves not to have run, and the plan that ran, for a line of the log."""
     if not known.journal:  # of what ran without one, no text can tell
         return {}
@@ -47,7 +47,7 @@ def returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]
     except InputError:  # what ran cannot be counted by itself
         return {}
     costs = nothing | spent
-    given = {name: given_back(known.cost(name), costs[name]) for name in known.charged}
+    given = {name: unspent(known.cost(name), costs[name]) for name in known.charged}
     if not any(any(each) for each in given.values()):
         return {}
     if ran is not None:
@@ -62,7 +62,7 @@ def _ran(held: JournalSummary) -> Plan | None:
     return Plan.of(*found) if found else None
 
 
-def given_back(charged: Cost, ran: Cost) -> list[int]:
+def unspent(charged: Cost, ran: Cost) -> list[int]:
     """Return what was charged beyond what ran, in each number."""
     return [max(0, a - b) for a, b in zip(charged, ran, strict=True)]
 
@@ -130,9 +130,9 @@ class Book:
         with self._store.transaction(writes=False) as connection:
             yield connection
 
-    def change(self, wish: Transaction) -> Any:
-        """Do what a wish says, in one transaction with its lines of the log."""
-        return self._store.change(wish)
+    def change(self, transaction: Transaction) -> Any:
+        """Do what is asked, in one transaction of the database with its lines of the log."""
+        return self._store.change(transaction)
 
     def disconnect(self) -> None:
         """Let the database go; the book may still be used afterwards."""
@@ -173,7 +173,7 @@ class Book:
         asked = "dataset = :name AND status != 'denied'"
         for release in self.releases(asked, name=budget.dataset):
             day = datetime.fromisoformat(release.made).date()
-            for bucket in charged(budget.window, span_of(release.period, day), day):
+            for bucket in charged_buckets(budget.window, span_of(release.period, day), day):
                 state.add(budget.name, bucket, cost(release.plan))
         return {bucket: list(total) for (_, bucket), total in state.spent.items()}
 
@@ -236,7 +236,7 @@ class Book:
         def places(page: Page) -> Iterator[Place]:
             for name, (buckets, _) in _charges(page, dataset, plan, period).items():
                 window = page.state.budgets[name].window
-                yield from ((name, each) for own in buckets for each in together(window, own))
+                yield from ((name, each) for own in buckets for each in joint_buckets(window, own))
 
         def run(page: Page) -> Release | BudgetExceededError:
             known = next((r for r in page.state.releases.values() if r.request == own), None)
@@ -248,7 +248,7 @@ class Book:
                     "approved is given, and a budget asks for approval in the book; leave it out."
                 )
             charges = _charges(page, dataset, plan, period)
-            if refusing := page.state.refusing(charges):
+            if refusing := page.state.refusing_budget(charges):
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
                 page.refuse(why, **wanted)
@@ -321,13 +321,15 @@ class Book:
                 if held.lines > known.lines + 1:  # of a write that was cut off before its anchor
                     ahead = {"release": release, "lines": held.lines, "head": held.head}
                     page.write("anchored", who, **ahead)
-                ended |= {"lines": held.lines, "head": held.head} | returned(page, known, held)
+                ended |= {"lines": held.lines, "head": held.head} | refund_facts(page, known, held)
             facts = ended | {"status": str(status), "why": why, "certificate": certificate}
             page.write("ended", who, release=release, **facts)
             return page.state.releases[release]
 
-        wish = Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
-        ended: Release = self._store.change(wish)
+        transaction = Transaction(
+            run, releases=(release,), places=lambda page: page.state.places(release)
+        )
+        ended: Release = self._store.change(transaction)
         return ended
 
     def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:
@@ -411,7 +413,7 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
         raise InputError(f"data set {shown(dataset)} has no budget; give it one first.")
     span = span_of(period, page.today)
     return {
-        b.name: (list(charged(b.window, span, page.today)), list(b.limit.cost(plan)))
+        b.name: (list(charged_buckets(b.window, span, page.today)), list(b.limit.cost(plan)))
         for b in budgets
     }
 

@@ -116,14 +116,14 @@ class Fit:
     noise: Mapping[str, tuple[str, float]] | None
 
 
-def planned(name: str, settings: Sequence[str]) -> Plan:
+def plan_of_target(name: str, settings: Sequence[str]) -> Plan:
     """Return the plan of a plan file or a subject."""
     return find_target(name, parse_settings(settings)).plan
 
 
 def fit(room: RemainingBudget, name: str, settings: Sequence[str]) -> Fit:
     """Return what could still be released of a plan file or a subject."""
-    plan = planned(name, settings)
+    plan = plan_of_target(name, settings)
     is_file = name.endswith(".toml")
     return fit_of(room, plan, files.read_toml(name, what="plan file") if is_file else None)
 

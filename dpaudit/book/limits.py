@@ -84,10 +84,10 @@ def longest_pause(window: str) -> int:
     return 0 if window == EVER else max(_PAUSE, _DAYS.get(window) or days_of(window))
 
 
-def charged(window: str, span: Span, today: date) -> tuple[str, ...]:
+def charged_buckets(window: str, span: Span, today: date) -> tuple[str, ...]:
     """Return the buckets that a release charges, which reads data of some days.
 
-    >>> charged("week", (date(2026, 11, 20), date(2026, 11, 23)), date(2026, 11, 24))
+    >>> charged_buckets("week", (date(2026, 11, 20), date(2026, 11, 23)), date(2026, 11, 24))
     ('2026-W47', '2026-W48')
     """
     if window == EVER:
@@ -99,7 +99,7 @@ def charged(window: str, span: Span, today: date) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.strftime(_FORMATS[window]) for each in days))
 
 
-def together(window: str, bucket: str) -> tuple[str, ...]:
+def joint_buckets(window: str, bucket: str) -> tuple[str, ...]:
     """Return the buckets that add up with one that is charged, itself included."""
     length = days_of(window)
     if not length:
@@ -189,7 +189,7 @@ class Limit(Kinded, ABC):
 
     def used(self, total: Sequence[int]) -> str:
         """Return the share that sums take, in words, rounded up."""
-        return share_told(self.share(total))
+        return share_text(self.share(total))
 
     def cost(self, plan: Plan) -> Cost:
         """Count what a plan takes, rounded up; of disjoint groups each number of the dearest.
@@ -389,7 +389,7 @@ class CurveLimit(Limit):
         return _divergences(part, [order for order, _ in self.curve])
 
 
-def share_told(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share of a budget in words, rounded up."""
     return numbers.percent(share) if share <= 1 else "more than all"
 

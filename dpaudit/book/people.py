@@ -77,7 +77,7 @@ def add_people(book: Book, name: str, dataset: str, limit: Limit, *, key: bytes,
     with book.store.transaction(writes=True) as connection:
         made = book.store.write(connection, Transaction(run, people=True))
         if made is not None:
-            for statement in _tables(connection, made):
+            for statement in _table_sql(connection, made):
                 connection.execute(text(statement))
 
 
@@ -123,7 +123,7 @@ def charge_people(
     told["request"] = checked_text(request=request or secrets.token_hex(16))
     who = checked_text(by=by)
     with book.store.transaction(writes=True) as connection:
-        known = _locked(connection, name, key)
+        known = _lock_people(connection, name, key)
         again = known.request == told["request"]
         if again and known.plan != plan.hash:
             raise InputError(
@@ -179,7 +179,7 @@ def _charging(
 ) -> Callable[[list[str]], list[str]]:
     """Make what charges some, in the charge of that number, and says who they are."""
     is_server = connection.dialect.name == "postgresql"
-    statement = text(_charge(known.table, len(cost), is_server=is_server))
+    statement = text(_charge_sql(known.table, len(cost), is_server=is_server))
     facts = {"number": number} | {f"c{n}": each for n, each in enumerate(cost)}
 
     def keyed(name: str) -> str:
@@ -195,7 +195,7 @@ def _charging(
     return charge
 
 
-def _charge(table: int, numbers: int, *, is_server: bool) -> str:
+def _charge_sql(table: int, numbers: int, *, is_server: bool) -> str:
     """Adds a cost to the sums of each, once for a number; it tells whose sums stay in the limit."""
     columns = [f"s{n}" for n in range(numbers)]
     asked = "unnest(CAST(:ids AS text[])) AS asked(value)" if is_server else "json_each(:ids) asked"
@@ -214,7 +214,7 @@ def _charge(table: int, numbers: int, *, is_server: bool) -> str:
     )
 
 
-def _tables(connection: Connection, made: People) -> Iterable[str]:
+def _table_sql(connection: Connection, made: People) -> Iterable[str]:
     """Give a row for each person: sums in parts of the limit, and the number of the last charge."""
     table = f"person_{made.table}"
     sums = ", ".join(f"s{n} BIGINT NOT NULL" for n in range(len(made.limit.bounds)))
@@ -230,7 +230,7 @@ def _tables(connection: Connection, made: People) -> Iterable[str]:
         )
 
 
-def _locked(connection: Connection, name: str, key: bytes) -> People:
+def _lock_people(connection: Connection, name: str, key: bytes) -> People:
     """Return the budgets, which nobody else charges until the transaction ends."""
     lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
     asked = text(f"SELECT record FROM people WHERE name = :name{lock}")

@@ -10,7 +10,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
-from dpaudit.book.limits import EVER, PERIODS, Cost, Limit, checked_window, days_of, together
+from dpaudit.book.limits import EVER, PERIODS, Cost, Limit, checked_window, days_of
 from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, ZeroOut
 
 PARTS = 10**12
@@ -56,7 +56,7 @@ def checked_text(**field: Any) -> str:
 Label: TypeAlias = Annotated[str, checked_text]
 
 
-class Kept(Record):
+class TableRecord(Record):
     """What has a table of its own."""
 
     kind: ClassVar[str]
@@ -68,7 +68,7 @@ class Kept(Record):
 
 
 @dataclass(frozen=True)
-class DataSet(Kept):
+class DataSet(TableRecord):
     """A data set, and in which sense it is protected.
 
     Attributes:
@@ -121,7 +121,7 @@ class DataSet(Kept):
 
 
 @dataclass(frozen=True)
-class BudgetRecord(Kept):
+class BudgetRecord(TableRecord):
     """What may be released about a data set.
 
     Attributes:
@@ -142,10 +142,6 @@ class BudgetRecord(Kept):
     retired: str = ""
     approval: bool | None = None
 
-    def together(self, bucket: str) -> tuple[str, ...]:
-        """Return the buckets that add up with one of them, itself included."""
-        return together(self.window, bucket)
-
     def require_for(self, dataset: DataSet) -> None:
         """Refuse periods that are not those of the data set: they would promise something else.
 
@@ -161,7 +157,7 @@ class BudgetRecord(Kept):
 
 
 @dataclass(frozen=True)
-class Release(Kept):
+class Release(TableRecord):
     """A use of a data set.
 
     Attributes:
@@ -206,7 +202,7 @@ class Release(Kept):
 
 
 @dataclass(frozen=True)
-class People(Kept):
+class People(TableRecord):
     """A budget that each unit of a data set has for itself, under the key that names them.
 
     Attributes:
@@ -285,7 +281,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
-class Token(Kept):
+class Token(TableRecord):
     """By what a server knows somebody.
 
     Attributes:

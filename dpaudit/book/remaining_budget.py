@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit.book.book import Book
-from dpaudit.book.limits import Cost, charged, span_of, together
+from dpaudit.book.limits import Cost, charged_buckets, joint_buckets, span_of
 from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
@@ -95,9 +95,9 @@ def remaining_budgets(
             (budget, bucket)
             for each in wanted
             for budget in state.budgets_of(each.name)
-            for bucket in charged(budget.window, span, book.today)
+            for bucket in charged_buckets(budget.window, span, book.today)
         ]
-        places = [(b.name, own) for b, bucket in asked for own in together(b.window, bucket)]
+        places = [(b.name, own) for b, bucket in asked for own in joint_buckets(b.window, bucket)]
         state.spent = spent(connection, places)
         counted = connection.execute(_COUNT).all()
     fullest: dict[str, BudgetUsage] = {}

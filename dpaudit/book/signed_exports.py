@@ -41,7 +41,7 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
         raise TamperedError("the book's tables are not what its log adds up to; nothing is signed.")
     content, head = render(records), (records["book"], records["lines"], records["hash"])
     stated = export_statement(*head, files.sha256(content.encode()), at)
-    envelope = stated.envelope().signed(signer)
+    envelope = stated.envelope().with_signature(signer)
     return files.write(path, content), write_envelope(envelope_of(path), envelope)
 
 

@@ -17,8 +17,8 @@ from sqlalchemy import Connection, text
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
-from dpaudit.book.limits import Cost, together
-from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status, Token
+from dpaudit.book.limits import Cost, joint_buckets
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status, TableRecord, Token
 
 Place = tuple[str, str]
 """A budget and one of its buckets."""
@@ -120,10 +120,11 @@ class State:
     def total(self, budget: BudgetRecord, bucket: str) -> Cost:
         """Return what adds up with a bucket, itself included."""
         nothing = (0,) * len(budget.limit.bounds)
-        rows = (self.spent.get((budget.name, b), nothing) for b in together(budget.window, bucket))
+        joint = joint_buckets(budget.window, bucket)
+        rows = (self.spent.get((budget.name, each), nothing) for each in joint)
         return tuple(map(sum, zip(*rows, strict=True)))
 
-    def refusing(
+    def refusing_budget(
         self, charged: Mapping[str, tuple[Sequence[str], Sequence[int]]]
     ) -> tuple[BudgetRecord, str] | None:
         """Return the first budget, and its bucket, that some charges would exceed."""
@@ -205,7 +206,7 @@ class State:
     def _update(self, line: Mapping[str, Any], **fields: Any) -> None:
         self._put(replace(self.releases[line["release"]], **fields), self.releases)
 
-    def _put(self, record: Kept, kept: dict[str, Any]) -> None:
+    def _put(self, record: TableRecord, kept: dict[str, Any]) -> None:
         kept[record.key] = record
         self.changed.add((record.kind, record.key))
 

@@ -2,7 +2,7 @@
 
 Whoever changes anything holds the row ``head`` until the change is committed: in PostgreSQL by
 ``SELECT … FOR UPDATE``, in SQLite by ``BEGIN IMMEDIATE``. What threads of one process ask while it
-waits for the lock is done in the same transaction, each wish after the other.
+waits for the lock is done in the same transaction of the database, each change after the other.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Transaction:
     done: bool = field(default=False, init=False)
 
     def needed(self, page: Page) -> tuple[Place, ...]:
-        """Return the places; of a wish that is wrong none, as it says so when it is run."""
+        """Return the places; of one that is wrong none, as it says so when it is run."""
         try:
             return tuple(self.places(page))
         except DpAuditError:
@@ -187,49 +187,49 @@ class Store:
                 f"{shown_url(self.url)} does not answer: {reason:.200}{again}."
             ) from None
 
-    def change(self, wish: Transaction) -> Any:
+    def change(self, transaction: Transaction) -> Any:
         """Do what is asked, together with what other threads ask meanwhile.
 
         Raises:
-            DpAuditError: what the wish raised or returned.
+            DpAuditError: what the transaction raised or returned.
             InputError: if the database fails; whether it is done is then not known.
         """
         if os.getpid() != self._process:
             self._renew()
         with self._queueing:
-            self._queue.append(wish)
+            self._queue.append(transaction)
         with self._turn:
-            while not wish.done:
-                self._in_turn(wish)
-        if isinstance(wish.answer, DpAuditError):
-            raise wish.answer
-        return wish.answer
+            while not transaction.done:
+                self._run_waiting(transaction)
+        if isinstance(transaction.answer, DpAuditError):
+            raise transaction.answer
+        return transaction.answer
 
-    def write(self, connection: Connection, wish: Transaction) -> Any:
+    def write(self, connection: Connection, transaction: Transaction) -> Any:
         """Do what is asked at the end of a transaction of the caller's, which it must not outlive.
 
         Raises:
-            DpAuditError: what the wish raised; the caller's transaction is then to end too.
+            DpAuditError: what the transaction raised; the caller's transaction is then to end too.
         """
-        page = self._page(connection, self._locked(connection), [wish])
-        answer = wish.run(page)
+        page = self._page(connection, self._lock_head(connection), [transaction])
+        answer = transaction.run(page)
         self._save(connection, page)
         return answer
 
-    def _in_turn(self, first: Transaction) -> None:
+    def _run_waiting(self, first: Transaction) -> None:
         """Do what waits; where nothing could be begun, the others try for themselves."""
         taken: list[Transaction] = []
         try:
             with self.transaction(writes=True) as connection:
-                head = self._locked(connection)
+                head = self._lock_head(connection)
                 with self._queueing:
-                    taken = self._together()
+                    taken = self._take_waiting()
                 page = self._page(connection, head, taken)
-                for wish in taken:
+                for transaction in taken:
                     try:
-                        wish.answer = wish.run(page)
+                        transaction.answer = transaction.run(page)
                     except DpAuditError as error:
-                        wish.answer = error
+                        transaction.answer = error
                 self._save(connection, page)
             self.seen = Seen(head.book, page.number, page.head).later(self.seen)
             self._plans |= page.plans.keys()
@@ -240,35 +240,37 @@ class Store:
                     self._queue.remove(first)
                 taken = [first]
             failed = error
-            if not isinstance(error, DpAuditError):  # what it says may be of another's wish
+            if not isinstance(error, DpAuditError):  # what it says may be of another one
                 kind = type(error).__name__
                 failed = InputError(f"the book cannot write this ({kind}); nothing was changed.")
                 if len(taken) > 1 and isinstance(error, Exception):  # each then fails for itself
-                    taken = self._apart(taken)
-            for wish in taken:
-                wish.answer = failed
+                    taken = self._put_back(taken)
+            for transaction in taken:
+                transaction.answer = failed
             if not isinstance(error, Exception):
                 raise
         finally:
-            for wish in taken:
-                wish.done = True
+            for transaction in taken:
+                transaction.done = True
 
-    def _together(self) -> list[Transaction]:
+    def _take_waiting(self) -> list[Transaction]:
         """Take from the queue what one transaction does: one to be alone, or those before it."""
-        apart = [n for n, wish in enumerate(self._queue[:_MOST_AT_ONCE]) if wish.alone]
+        apart = [
+            n for n, transaction in enumerate(self._queue[:_MOST_AT_ONCE]) if transaction.alone
+        ]
         many = max(1, apart[0]) if apart else _MOST_AT_ONCE
         taken, self._queue = self._queue[:many], self._queue[many:]
         return taken
 
-    def _apart(self, taken: list[Transaction]) -> list[Transaction]:
-        """Put wishes back, to be done one by one; those that are left."""
-        for wish in taken:
-            wish.alone = True
+    def _put_back(self, taken: list[Transaction]) -> list[Transaction]:
+        """Put transactions back, to be done one by one; those that are left."""
+        for transaction in taken:
+            transaction.alone = True
         with self._queueing:
             self._queue = taken + self._queue
         return []
 
-    def _locked(self, connection: Connection) -> Any:
+    def _lock_head(self, connection: Connection) -> Any:
         """Return the head of the log, which nobody else changes until the transaction ends."""
         lock = "" if self.is_file else " FOR UPDATE"
         clock = "NULL" if self.is_file else "clock_timestamp()"
@@ -276,28 +278,30 @@ class Store:
         self.look(connection, self.seen)
         return found
 
-    def _page(self, connection: Connection, head: Any, wishes: Sequence[Transaction]) -> Page:
+    def _page(self, connection: Connection, head: Any, transactions: Sequence[Transaction]) -> Page:
         if self._catalogue is None or self._catalogue[0] != head.catalogue:
             self._catalogue = head.catalogue, *catalogue(connection)
         _, datasets, budgets = self._catalogue
         made = max(self.now(head.clock).isoformat(timespec="microseconds"), head.made)
-        if not any(wish.sets_time for wish in wishes):
+        if not any(transaction.sets_time for transaction in transactions):
             require_time(head.made, made, budgets.values())
         page = Page(State(dict(datasets), dict(budgets)), head.hash, head.lines, made)
-        requests = [each for wish in wishes for each in wish.requests]
-        ids = [each for wish in wishes for each in wish.releases]
+        requests = [each for transaction in transactions for each in transaction.requests]
+        ids = [each for transaction in transactions for each in transaction.releases]
         for column, wanted in (("request", requests), ("id", ids)):
             if wanted:
                 for found in releases(connection, f"{column} IN :wanted", wanted=wanted):
                     page.state.releases[found.id] = found
-        page.state.spent = spent(connection, [p for wish in wishes for p in wish.needed(page)])
-        if any(wish.people for wish in wishes):
+        page.state.spent = spent(
+            connection, [p for transaction in transactions for p in transaction.needed(page)]
+        )
+        if any(transaction.people for transaction in transactions):
             page.state.people = people(connection)
-        for wish in wishes:
-            if wish.asks is not None and wish.asks not in page.refused:
-                named = dict(zip(("dataset", "who"), wish.asks, strict=True))
+        for transaction in transactions:
+            if transaction.asks is not None and transaction.asks not in page.refused:
+                named = dict(zip(("dataset", "who"), transaction.asks, strict=True))
                 for found in connection.execute(_REFUSED, named):
-                    page.refused[wish.asks] = found.day, found.times
+                    page.refused[transaction.asks] = found.day, found.times
         return page
 
     def _save(self, connection: Connection, page: Page) -> None:

@@ -14,8 +14,8 @@ from dpaudit.base.chain import checked_line
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.names import written_alike
 from dpaudit.book import databases, store
-from dpaudit.book.book import Book, checked_plan, given_back
-from dpaudit.book.limits import Cost, charged, span_of
+from dpaudit.book.book import Book, checked_plan, unspent
+from dpaudit.book.limits import Cost, charged_buckets, span_of
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
 from dpaudit.book.state import State, log_lines
 from dpaudit.ledger import Anchor, AnchorState
@@ -250,7 +250,7 @@ class _Replay:
                 raise _wrong(self.number, f"charges other days to {budget.name!r}")
             if not at_least(cost, budget.limit.cost(self.plan(release.plan))):
                 self._too_dear(release.id, f"charges less to {budget.name!r} than its plan costs")
-        if self.state.refusing(release.charged):
+        if self.state.refusing_budget(release.charged):
             self._too_dear(release.id, "charges more than a budget admits")
 
     def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
@@ -285,7 +285,7 @@ class _Replay:
             limit, whole = self.state.budgets[name].limit, release.cost(name)
             nothing = (0,) * len(whole)
             ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
-            if not at_least(given_back(whole, ran), tuple(given)):
+            if not at_least(unspent(whole, ran), tuple(given)):
                 self._too_dear(release.id, f"gives {name!r} more back than did not run")
 
     def plan(self, digest: str) -> Plan:
@@ -325,7 +325,7 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _buckets(budget: BudgetRecord, release: Release) -> tuple[str, ...]:
     day = datetime.fromisoformat(release.made).date()
-    return charged(budget.window, span_of(release.period, day), day)
+    return charged_buckets(budget.window, span_of(release.period, day), day)
 
 
 def at_least(given: Sequence[int], due: Cost) -> bool:

@@ -54,7 +54,7 @@ def observe(
     from dpaudit.base.errors import InputError
     from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.observing.observed_code import observe_target
-    from dpaudit.observing.show import observed
+    from dpaudit.observing.show import print_observation
 
     if output is not None and output.suffix not in (".toml", ".json"):
         raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
@@ -76,7 +76,7 @@ def observe(
         files.write(output, seen.text)
     elif output is not None:
         seen.certificate.save(output)
-    observed(seen, () if output is None else (output,))
+    print_observation(seen, () if output is None else (output,))
     raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))
 
 

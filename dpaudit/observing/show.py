@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TIMES = 1e-3
 
 
-def observed(seen: Observation, files: Sequence[Path] = ()) -> None:
+def print_observation(seen: Observation, files: Sequence[Path] = ()) -> None:
     """Print what was drawn, what it costs, what was charged, the certificate, its files."""
     _calls(seen)
     show.certificate(seen.certificate, files=files)

@@ -63,7 +63,7 @@ def sign(
     from dpaudit.signing.signed_files import sign_file
 
     path = sign_file(
-        file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
+        file, key, output, ask_password, timed=not no_time, book=book, allow_work=allow_work
     )
     show.written(path)
 
@@ -82,7 +82,7 @@ def signer_of_export(
         require("sign", "cryptography", what="a signature")
         from dpaudit.signing.keys import signer_of
 
-        return signer_of(sign, asked_once), None if no_time else datetime.now(UTC)
+        return signer_of(sign, ask_password), None if no_time else datetime.now(UTC)
 
     return signer
 
@@ -114,7 +114,7 @@ def verification_of(
     return partial(verify_signed, keys=key or (), policy=policy, signature=signature, book=book)
 
 
-def asked_once() -> str:
+def ask_password() -> str:
     """Take the password of a key from the environment, or ask for it."""
     return _password(twice=False)
 

@@ -255,8 +255,8 @@ class Policy(fields.Record):
             found += limit.lacks_check(certificate) if self.checked else ()
         for attack in self.audit:
             found += attack.lacks(certificate, limits)
-        found += _signed(self, seen.statement, seen.now)
-        for part in (_about, _assumed, _ran):
+        found += _lacks_signers(self, seen.statement, seen.now)
+        for part in (_lacks_facts, _lacks_standings, _lacks_run):
             found += part(self, seen)
         found += self._of_others("an export of a book", _OF_EXPORTS)
         return tuple(dict.fromkeys(found))
@@ -272,7 +272,7 @@ class Policy(fields.Record):
             behind: by how many lines the book has gone on since; None where it is not there.
         """
         stated = statement.predicate
-        found = [*_signed(self, statement, now), *_other("book", stated["book"], self.book)]
+        found = [*_lacks_signers(self, statement, now), *_other("book", stated["book"], self.book)]
         found += _made_by(self, stated["dpaudit"])
         if self.current and behind is None:
             found.append("the book is not there; give it with --book.")
@@ -298,7 +298,7 @@ def read_policy(path: Path | str) -> Policy:
     return Policy.from_dict(files.read_toml(path, what="policy"))
 
 
-def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str]:
+def _lacks_signers(policy: Policy, statement: Statement, now: datetime) -> Iterator[str]:
     """Tell who signed, and when."""
     signed, at = len(statement.signers & {*policy.keys}), statement.signed_at
     if policy.keys and signed < policy.threshold:
@@ -312,7 +312,7 @@ def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str
         yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
 
 
-def _about(policy: Policy, seen: Seen) -> Iterator[str]:
+def _lacks_facts(policy: Policy, seen: Seen) -> Iterator[str]:
     """Yield what it speaks of, who made it, and what was found."""
     certificate, severities = seen.certificate, list(Severity)
     subject, proved = certificate.subject, certificate.guarantee
@@ -334,7 +334,7 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
             yield f"the {each.severity} {shown(each.rule)} was found; the policy wants none."
 
 
-def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
+def _lacks_standings(policy: Policy, seen: Seen) -> Iterator[str]:
     """Yield what its proof rests on; of a plan without code nothing is known."""
     known = {each.premise: each.standing for each in seen.certificate.known_assumptions()}
     wanted = dict.fromkeys(policy.tested, Standing.TESTED)
@@ -345,7 +345,7 @@ def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
             yield f"{str(premise)!r} is {known[premise]}; the policy wants it {least}."
 
 
-def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
+def _lacks_run(policy: Policy, seen: Seen) -> Iterator[str]:
     """Tell how it ran."""
     ledger = (seen.certificate.run or {}).get("ledger", {})
     samplers = ledger.get("samplers")

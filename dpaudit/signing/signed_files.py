@@ -22,7 +22,7 @@ from dpaudit.signing.statements import (
     Statement,
     envelope_of,
     journal_statement,
-    parsed,
+    parse_json_bytes,
     signed_certificate,
     statement_of,
     write_envelope,
@@ -71,14 +71,14 @@ def sign_file(
         envelope = journal_statement(read_ledger(path), now).envelope()
     else:
         data = _bytes(path)
-        record = parsed(data, "file")
+        record = parse_json_bytes(data, "file")
         if isinstance(record, dict) and "payloadType" in record:
             envelope = Envelope.from_json(data)
-            statement = Statement.opened(envelope, None)
+            statement = Statement.from_envelope(envelope, None)
             if verify := offered("statement").get(statement.kind):
                 signed = path.with_name(path.name.removesuffix(ENDING))
                 verify(signed, statement, None, book, datetime.now(UTC))
-                return write_envelope(output, envelope.signed(signer_of(key, password)))
+                return write_envelope(output, envelope.with_signature(signer_of(key, password)))
             certificate, _ = signed_certificate(statement)
         elif isinstance(record, dict) and record.get("schema") == SCHEMA_VERSION:
             certificate = Certificate.from_dict(record)
@@ -86,7 +86,7 @@ def sign_file(
         else:
             raise InputError(f"{files.shown(path)} is no {SCHEMA_VERSION!r}; certify it anew.")
         verified(certificate, allow_work=allow_work)
-    return write_envelope(output, envelope.signed(signer_of(key, password)))
+    return write_envelope(output, envelope.with_signature(signer_of(key, password)))
 
 
 def verify_signed(
@@ -126,7 +126,7 @@ def verify_signed(
     now = datetime.now(UTC) if now is None else now
     if signature is None and not path.name.endswith(ENDING) and envelope_of(path).exists():
         signature = envelope_of(path)
-    statement = _believed(signature or path, keys, demanded)
+    statement = _open_trusted(signature or path, keys, demanded)
     at = str(statement.signed_at or "not stated")
     signed = {"signed_by": sorted(statement.signers), "signed_at": at}
     if verify := offered("statement").get(statement.kind):
@@ -161,12 +161,12 @@ def verify_signed(
     return replace(found, facts=facts, lacks=lacks)
 
 
-def _believed(path: Path, keys: Sequence[Path], policy: Policy | None) -> Statement:
+def _open_trusted(path: Path, keys: Sequence[Path], policy: Policy | None) -> Statement:
     """Open what those signed whose keys are given: all, where no policy names its own."""
     if not keys:
         raise InputError("no key is given; say who must have signed with --key PUBLIC.pem.")
     trusted = {key_id(key): key for key in map(load_public, keys)}
-    statement = Statement.opened(Envelope.from_json(_bytes(path)), trusted.values())
+    statement = Statement.from_envelope(Envelope.from_json(_bytes(path)), trusted.values())
     missing = sorted(trusted.keys() - statement.signers)
     if missing and (policy is None or not policy.keys):
         raise TamperedError(f"key {missing[0]:.16}… has not signed it; leave it out, or ask it to.")

@@ -48,7 +48,7 @@ class Envelope:
     payload: bytes
     signatures: dict[str, bytes]
 
-    def signed(self, key: Signer) -> Envelope:
+    def with_signature(self, key: Signer) -> Envelope:
         """Return the envelope with one more signature.
 
         Raises:
@@ -102,7 +102,7 @@ class Envelope:
         Raises:
             InputError: if it is no envelope that :meth:`to_json` could have written.
         """
-        record = parsed(data, "envelope")
+        record = parse_json_bytes(data, "envelope")
         if not _has(record, "payload", "payloadType", "signatures"):
             raise TamperedError("envelope must have payload, payloadType and signatures alone.")
         kind, given = record["payloadType"], record["signatures"]
@@ -120,7 +120,7 @@ class Envelope:
         return cls(_decoded("payload", record["payload"]), signatures)
 
 
-def parsed(data: bytes, what: str) -> Any:
+def parse_json_bytes(data: bytes, what: str) -> Any:
     """Return the value of JSON in UTF-8, without a byte order mark or a key twice.
 
     Raises:
@@ -203,7 +203,9 @@ class Statement:
         return Envelope(files.canonical_json(self.to_dict()).encode(), {})
 
     @classmethod
-    def opened(cls, envelope: Envelope, keys: Iterable[Ed25519PublicKey] | None) -> Statement:
+    def from_envelope(
+        cls, envelope: Envelope, keys: Iterable[Ed25519PublicKey] | None
+    ) -> Statement:
         """Return what an envelope states: the payload's own bytes, once its signatures hold.
 
         Args:
@@ -215,7 +217,7 @@ class Statement:
                 :meth:`envelope` could have made.
         """
         signers = frozenset() if keys is None else envelope.signers(keys)
-        record = parsed(envelope.payload, "payload")
+        record = parse_json_bytes(envelope.payload, "payload")
         with suppress(LookupError, TypeError, ValueError, RecursionError):
             predicate, subjects = dict(record["predicate"]), record["subject"]
             time = predicate.pop("signed_at", None)

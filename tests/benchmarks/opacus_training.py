@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from dpaudit import Ledger, Plan
 from dpaudit.training.opacus import Training, attach
 from dpaudit.training.opacus.optimizer import ObservedOptimizer
-from dpaudit.training.opacus.side_effects import Inputs, Kept, Writes
+from dpaudit.training.opacus.side_effects import Inputs, TensorCopies, Writes
 
 NOISE, BATCH, STEPS, DELTA = 1.1, 64, 29, 1e-5
 TURN = 8
@@ -109,8 +109,8 @@ def overhead(data: TensorDataset, hidden: int, epochs: int, journal: Path) -> st
 
 
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
-    "copies": ((Kept, "keep"),),
-    "comparisons": ((Kept, "still"), (Kept, "finite")),
+    "copies": ((TensorCopies, "keep"),),
+    "comparisons": ((TensorCopies, "still"), (TensorCopies, "finite")),
     "digest of the inputs": ((Inputs, "_look"),),
     "the ledger's door": ((Ledger, "observe"),),
     "the rest": (

@@ -257,7 +257,7 @@ def signed_by(*names, change=lambda statement: statement):
 
     def made(world, exports, envelope):
         whole = Envelope.from_json(json.dumps(envelope).encode())
-        return world.signed(change(Statement.opened(whole, None)), *names)
+        return world.with_signature(change(Statement.from_envelope(whole, None)), *names)
 
     return envelope_edit(made)
 
@@ -314,10 +314,10 @@ def insiders(world, folder):
     text = (exports.home / "new.csv").read_text("utf-8").replace("later 1", "lunch 1")
     path.write_text(text, "utf-8")
     beside = exports.home / f"new.csv{ENDING}"
-    own = Statement.opened(Envelope.from_json(beside.read_bytes()), None)
+    own = Statement.from_envelope(Envelope.from_json(beside.read_bytes()), None)
     digest = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     stated = replace(own, subjects=[{**own.subjects[0], "digest": digest}])
-    path.with_name(path.name + ENDING).write_text(json.dumps(world.signed(stated)), "utf-8")
+    path.with_name(path.name + ENDING).write_text(json.dumps(world.with_signature(stated)), "utf-8")
     return exports.words(path)
 
 

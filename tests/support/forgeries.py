@@ -134,11 +134,11 @@ class World:
         words += [f"--policy={self.policy}"] if policy else []
         return words + ([f"--ledger={self.ledger}", f"--anchor={self.anchor}"] if run else [])
 
-    def signed(self, statement: Statement | bytes, *names: str) -> dict:
+    def with_signature(self, statement: Statement | bytes, *names: str) -> dict:
         """An envelope, by keys that its makers have (by default those of Ana and Ben)."""
         envelope = Envelope(statement, {}) if isinstance(statement, bytes) else statement.envelope()
         for name in names or ("ana", "ben"):
-            envelope = envelope.signed(self.keys[name])
+            envelope = envelope.with_signature(self.keys[name])
         return json.loads(envelope.to_json())
 
     def stated(self, certificate: Certificate, at: datetime | None = None) -> Statement:
@@ -438,7 +438,7 @@ def by(*names, claims=()):
     """The good statement, signed by these, who say that they are others."""
 
     def make(world, folder):
-        envelope = world.signed(world.stated(world.certificate), *names)
+        envelope = world.with_signature(world.stated(world.certificate), *names)
         for each, name in zip(envelope["signatures"], claims, strict=False):
             each["keyid"] = world.ids[name]
         return written(world, folder, envelope)
@@ -464,7 +464,7 @@ for name, second in {
 }.items():
 
     def twice(world, folder, second=second):
-        envelope = world.signed(world.stated(world.certificate), "ana")
+        envelope = world.with_signature(world.stated(world.certificate), "ana")
         first = envelope["signatures"][0]
         return written(world, folder, {**envelope, "signatures": [first, second(world, first)]})
 
@@ -568,7 +568,7 @@ def careless(change):
         text = files.canonical_json(world.stated(world.certificate).to_dict())
         changed = change(text)
         payload = changed if isinstance(changed, bytes) else changed.encode()
-        return written(world, folder, world.signed(payload))
+        return written(world, folder, world.with_signature(payload))
 
     return make
 
@@ -771,7 +771,7 @@ def honest(certificate=lambda world: world.certificate, at=None, type_=None):
         statement = world.stated(certificate(world), None if at is None else now + at)
         if type_ is not None:
             statement = replace(statement, kind=type_)
-        words = written(world, folder, world.signed(statement))
+        words = written(world, folder, world.with_signature(statement))
         return [each for each in words if not each.startswith(("--ledger", "--anchor"))]
 
     return make
@@ -784,7 +784,7 @@ add("time", "a year ago", honest(at=timedelta(days=-365)), "at most")
 
 def untimed(world, folder):
     statement = replace(world.stated(world.certificate), signed_at=None)
-    return written(world, folder, world.signed(statement))
+    return written(world, folder, world.with_signature(statement))
 
 
 add("time", "none", untimed, "state no time")
@@ -797,7 +797,7 @@ def first_schema(world, folder):
         del record[name]
     record = rehashed(record | {"schema": "dpaudit-certificate/1"})
     statement = replace(world.stated(world.certificate), predicate=record)
-    return written(world, folder, world.signed(statement))
+    return written(world, folder, world.with_signature(statement))
 
 
 add("older schema", "under the type of the newest", first_schema)
@@ -806,7 +806,9 @@ add("older schema", "type alone", honest(type_="urn:dpaudit:certificate:1"))
 
 def journal_head(world, folder):
     return written(
-        world, folder, world.signed(journal_statement(summarise_journal(world.ledger), None))
+        world,
+        folder,
+        world.with_signature(journal_statement(summarise_journal(world.ledger), None)),
     )
 
 
@@ -934,7 +936,7 @@ flips()
 def right(world: World) -> dict[str, list[str]]:
     """What must pass: whatever is refused above, these are not."""
     four = world.home / "by more.dsse.json"
-    envelope = world.signed(world.stated(world.certificate), "ana", "ben", "eve")
+    envelope = world.with_signature(world.stated(world.certificate), "ana", "ben", "eve")
     four.write_text(json.dumps(envelope), "utf-8")
     reordered = world.home / "reordered.dsse.json"
     turned = world.read("good")

@@ -165,7 +165,7 @@ class Remark:
 class Api:
     """The actions. Each is a method whose docstring the OpenAPI document repeats."""
 
-    desk: ServerContext
+    context: ServerContext
 
     @property
     def _routes(self) -> list[tuple[str, str, Callable[..., Any], Role | None]]:
@@ -201,16 +201,16 @@ class Api:
 
     def public(self) -> list[dict[str, Any]]:
         """Return what was declared public."""
-        return [shown_to_all(each) for each in public_rooms(self.desk)]
+        return [public_record(each) for each in public_budgets(self.context)]
 
     def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
         """Return what is left of each budget."""
-        rooms = remaining_budgets(self.desk.book, dataset or None, period=period or None)
+        rooms = remaining_budgets(self.context.book, dataset or None, period=period or None)
         return {"datasets": [each.to_dict() for each in rooms]}
 
     def fit(self, asked: Asked) -> dict[str, Any]:
         """Count how often a plan would fit, and of a plan file the least noise that fits."""
-        plan, found = self.desk.fit(asked.dataset, asked.plan, asked.period)
+        plan, found = self.context.fit(asked.dataset, asked.plan, asked.period)
         return {"plan": plan.hash, "times": found.times, "noise": found.noise}
 
     def history(
@@ -223,12 +223,12 @@ class Api:
     ) -> dict[str, Any]:
         """List releases, the newest first; ``before`` of an answer asks for the next ones."""
         told = {"dataset": dataset, "status": status, "before": before}
-        found = find(self.desk.book, words=q, most=limit, **told)  # type: ignore[arg-type]
+        found = find(self.context.book, words=q, most=limit, **told)  # type: ignore[arg-type]
         return {"releases": [each.to_dict() for each in found.releases], "before": found.before}
 
     def release(self, release: Id) -> dict[str, Any]:
         """Return one release."""
-        return self.desk.book.release(release).to_dict()
+        return self.context.book.release(release).to_dict()
 
     def reserve(self, request: Request, wanted: Wanted, response: Response) -> dict[str, Any]:
         """Charge a plan before any of it runs.
@@ -237,7 +237,7 @@ class Api:
         ``requested``, and holds its charge meanwhile.
         """
         told = vars(wanted) | {"period": wanted.period or None}
-        made = self.desk.reserve(by=caller_of(request).name, **told).release
+        made = self.context.reserve(by=caller_of(request).name, **told).release
         response.status_code = 202 if made.status is Status.REQUESTED else 200
         return made.to_dict()
 
@@ -247,26 +247,26 @@ class Api:
         What its journal proves not to have run is given back. Analysts close what they asked for,
         approvers any.
         """
-        closed = close(self.desk, caller_of(request), release, **vars(ended))
+        closed = close(self.context, caller_of(request), release, **vars(ended))
         return closed.to_dict()
 
     def approve(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
         """Approve a release that somebody else asked for."""
         caller = caller_of(request)
-        done = decide(self.desk.book, release, by=caller.name, approve=True, why=remark.why)
+        done = decide(self.context.book, release, by=caller.name, approve=True, why=remark.why)
         return done.to_dict()
 
     def deny(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
         """Deny a release, or withdraw one's own; its charge is given back."""
-        return deny(self.desk, caller_of(request), release, remark.why).to_dict()
+        return deny(self.context, caller_of(request), release, remark.why).to_dict()
 
     def export(self, kind: str) -> Response:
         """Return all releases as ``json``, ``csv`` or ``registry.yaml``."""
-        return download(self.desk, kind)
+        return download(self.context, kind)
 
     def verify(self) -> dict[str, Any]:
         """Recompute the whole book from its log."""
-        facts, why = self.desk.verify()
+        facts, why = self.context.verify()
         return {"holds": False, "why": why} if why else {"holds": True, **facts}
 
 
@@ -291,7 +291,7 @@ def _needs(least: Role, what: str) -> Callable[[Request], None]:
 
 
 def close(
-    desk: ServerContext,
+    context: ServerContext,
     caller: Caller,
     release: str,
     *,
@@ -305,26 +305,26 @@ def close(
         AccessError: if it is another's.
         InputError: if the certificate is no hash.
     """
-    _require_own(desk, caller, release, "close")
+    _require_own(context, caller, release, "close")
     if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
         raise InputError("certificate must be the hash of one, of 64 hexadecimal digits.")
     told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
     with _file(journal) as path:
-        return desk.book.close(release, journal=path, **told)
+        return context.book.close(release, journal=path, **told)
 
 
-def deny(desk: ServerContext, caller: Caller, release: str, why: str) -> Release:
+def deny(context: ServerContext, caller: Caller, release: str, why: str) -> Release:
     """Deny a release, or withdraw one's own.
 
     Raises:
         AccessError: if it is another's, and the caller is no approver.
     """
-    _require_own(desk, caller, release, "deny")
-    return decide(desk.book, release, by=caller.name, approve=False, why=why)
+    _require_own(context, caller, release, "deny")
+    return decide(context.book, release, by=caller.name, approve=False, why=why)
 
 
-def _require_own(desk: ServerContext, caller: Caller, release: str, what: str) -> None:
-    if desk.book.release(release).by != caller.name:  # not of one whose name looks like it
+def _require_own(context: ServerContext, caller: Caller, release: str, what: str) -> None:
+    if context.book.release(release).by != caller.name:  # not of one whose name looks like it
         caller.require(Role.APPROVER, f"{what} of another's release")
 
 
@@ -339,7 +339,7 @@ def _file(journal: str) -> Iterator[Path | None]:
         yield path
 
 
-def download(desk: ServerContext, kind: str) -> Response:
+def download(context: ServerContext, kind: str) -> Response:
     """Return all releases, to be kept as a file.
 
     Raises:
@@ -347,18 +347,18 @@ def download(desk: ServerContext, kind: str) -> Response:
     """
     if kind not in MEDIA:
         raise InputError(f"the export must be one of {', '.join(MEDIA)}.")
-    with desk.heavy():
-        content = renderer_of(Path(f"releases.{kind}"))(records_of(desk.book))
+    with context.heavy():
+        content = renderer_of(Path(f"releases.{kind}"))(records_of(context.book))
     headers = {"Content-Disposition": f'attachment; filename="releases.{kind}"'}
     return Response(content, media_type=MEDIA[kind], headers=headers)
 
 
-def public_rooms(desk: ServerContext) -> list[RemainingBudget]:
+def public_budgets(context: ServerContext) -> list[RemainingBudget]:
     """Return what is left of the data sets that were declared public."""
-    return [each for each in remaining_budgets(desk.book) if each.dataset.public]
+    return [each for each in remaining_budgets(context.book) if each.dataset.public]
 
 
-def shown_to_all(known: RemainingBudget) -> dict[str, Any]:
+def public_record(known: RemainingBudget) -> dict[str, Any]:
     """Return what anybody may see of a public data set: no person, no purpose that is not done."""
     budgets = [
         {name: each.to_dict()[name] for name in ("limit", "window", "bucket", "reached", "share")}

@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any, TypeVar
 
 from dpaudit.book import Book, BudgetRecord
-from dpaudit.book.limits import EVER, Cost, share_told
+from dpaudit.book.limits import EVER, Cost, share_text
 from dpaudit.book.state import State, log_lines
 
 _MOST_POINTS = 300
@@ -37,7 +37,7 @@ class Point:
     @property
     def described(self) -> str:
         """How much is used, rounded up."""
-        return share_told(self.used)
+        return share_text(self.used)
 
 
 class BudgetHistory:

@@ -25,7 +25,7 @@ from dpaudit.book import (
     verify_book,
 )
 from dpaudit.book.databases import Seen, last_seen
-from dpaudit.book.server.templating import rendered, style
+from dpaudit.book.server.templating import render_page, style
 from dpaudit.book.state import State
 from dpaudit.reporting.pdf.renderer import typeset
 
@@ -82,7 +82,7 @@ class Compliance:
 
     def html(self, *, alone: bool = False) -> str:
         """Return the page; alone it carries its style, to be kept as a file."""
-        return rendered("compliance", report=self, css=style() if alone else None)
+        return render_page("compliance", report=self, css=style() if alone else None)
 
     def pdf(self) -> bytes:
         """Return the page on paper.

@@ -21,7 +21,7 @@ from dpaudit.book.server.request_context import (
     ServerContext,
     TooLargeError,
 )
-from dpaudit.book.server.templating import rendered
+from dpaudit.book.server.templating import render_page
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,9 +56,9 @@ class Guard:
     of every answer, and turns whatever happens into one sentence.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], desk: ServerContext) -> None:
+    def __init__(self, app: Callable[..., Awaitable[None]], context: ServerContext) -> None:
         self._app = app
-        self._desk = desk
+        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -87,7 +87,7 @@ class Guard:
     def _add_headers(self, message: MutableMapping[str, Any]) -> None:
         known = {name.lower() for name, _ in message["headers"]}
         headers = _HEADERS | {"Content-Security-Policy": POLICY}
-        if self._desk.secure:
+        if self._context.secure:
             headers["Strict-Transport-Security"] = "max-age=31536000"
         message["headers"] = [
             *message["headers"],
@@ -107,22 +107,22 @@ class Guard:
         request.scope["dpaudit.caller"] = None
         kind, _, secret = (stated or "").partition(" ")
         if stated is not None and kind.lower() == "bearer":
-            request.scope["dpaudit.caller"] = self._desk.callers.by_token(secret.strip())
+            request.scope["dpaudit.caller"] = self._context.callers.by_token(secret.strip())
         elif path not in _OPEN:
             raise AccessError("the bearer token is missing; send one of the book's.")
 
     def _by_session(self, request: Request) -> Caller | None:
         cookie = request.cookies.get(COOKIE)
-        return None if cookie is None else self._desk.callers.by_session(cookie)
+        return None if cookie is None else self._context.callers.by_session(cookie)
 
     def answer(self, request: Request, error: Exception) -> Response:
         """Say in one sentence what went wrong, and log it where somebody was refused."""
-        status, said = _told(error)
+        status, said = _status_and_sentence(error)
         caller: Caller | None = request.scope.get("dpaudit.caller")
         if isinstance(error, AccessError):
             status = 403 if caller is not None else 401
             action = request.scope.get("dpaudit.action", "sign in")
-            self._desk.denials.record("" if caller is None else caller.name, action, said)
+            self._context.denials.record("" if caller is None else caller.name, action, said)
         if status == 500:
             _log.error("%s while answering %s", type(error).__name__, request.method)
         elif _is_silent(error):  # the operator alone can put back a file that is gone
@@ -130,7 +130,7 @@ class Guard:
         if request.url.path.startswith("/api/"):
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             return JSONResponse({"error": said}, status, headers)
-        page = rendered("error", who=caller, title="This could not be done", said=said)
+        page = render_page("error", who=caller, title="This could not be done", said=said)
         return HTMLResponse(page, status)
 
 
@@ -138,7 +138,7 @@ def _is_silent(error: Exception) -> bool:
     return isinstance(error, InputError) and " does not answer: " in str(error)
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _status_and_sentence(error: Exception) -> tuple[int, str]:
     said = str(error)
     if _is_silent(error):  # which may name the server
         return 503, "the book does not answer; ask again in a while, with the same request."

@@ -28,7 +28,7 @@ from dpaudit.book.server.budget_history import drawing, thinned
 from dpaudit.book.server.compliance import compliance
 from dpaudit.book.server.guarding import require_same_site
 from dpaudit.book.server.request_context import COOKIE, SECONDS, Caller, ServerContext
-from dpaudit.book.server.templating import rendered, style
+from dpaudit.book.server.templating import render_page, style
 
 _MOST_FIELDS = 40
 FORM = "application/x-www-form-urlencoded"
@@ -39,13 +39,13 @@ class Visit:
     """One request of a browser.
 
     Attributes:
-        desk: what the server has at hand.
+        context: what the server has at hand.
         caller: who asks; None on pages for anybody.
         fields: what was sent, of a form or in the address; a field that is missing is empty.
         parts: what the address names.
     """
 
-    desk: ServerContext
+    context: ServerContext
     caller: Caller | None
     fields: Mapping[str, str]
     parts: Mapping[str, str]
@@ -64,14 +64,14 @@ class Visit:
     def page(self, template: str, title: str, code: int = 200, /, **facts: Any) -> Response:
         """Return a page of that template."""
         told: dict[str, Any] = {"who": self.caller, "title": title} | facts
-        return HTMLResponse(rendered(template, **told), code)
+        return HTMLResponse(render_page(template, **told), code)
 
 
 Handler = Callable[[Visit], Response]
 
 
 def endpoint(
-    desk: ServerContext, handler: Handler, least: Role | None, what: str
+    context: ServerContext, handler: Handler, least: Role | None, what: str
 ) -> Callable[[Request], Awaitable[Response]]:
     """Make a page for those whose role may see it; a form needs the session's proof."""
 
@@ -86,7 +86,7 @@ def endpoint(
                 caller.require_proof(fields.get("proof", ""))
         if least is not None and caller is not None:
             caller.require(least, what)
-        return handler(Visit(desk, caller, fields, request.path_params, request))
+        return handler(Visit(context, caller, fields, request.path_params, request))
 
     async def answer(request: Request) -> Response:
         if request.method == "POST":
@@ -126,12 +126,12 @@ count = 1
 """
 
 
-def routes(desk: ServerContext) -> list[Route]:
+def routes(context: ServerContext) -> list[Route]:
     """Return every page, with the role that may see it."""
     made = [
         ("GET", "/", overview, Role.VIEWER),
-        ("GET", "/releases", listed, Role.VIEWER),
-        ("GET", "/releases/{release}", one, Role.VIEWER),
+        ("GET", "/releases", releases, Role.VIEWER),
+        ("GET", "/releases/{release}", release, Role.VIEWER),
         ("POST", "/releases/{release}/approve", approve, Role.APPROVER),
         ("POST", "/releases/{release}/deny", deny, Role.ANALYST),
         ("POST", "/releases/{release}/abandon", abandon, Role.ANALYST),
@@ -139,35 +139,35 @@ def routes(desk: ServerContext) -> list[Route]:
         ("POST", "/calculator", calculate, Role.VIEWER),
         ("POST", "/reserve", reserve, Role.ANALYST),
         ("GET", "/report", report, Role.VIEWER),
-        ("GET", "/report.{kind}", printed, Role.VIEWER),
+        ("GET", "/report.{kind}", report_file, Role.VIEWER),
         ("GET", "/check", check, Role.VIEWER),
-        ("POST", "/check", checked, Role.VIEWER),
+        ("POST", "/check", verify, Role.VIEWER),
         ("GET", "/export/{kind}", export, Role.VIEWER),
         ("GET", "/certificates/{digest}", certificate, Role.VIEWER),
         ("GET", "/public", public, None),
         ("GET", "/login", login, None),
-        ("POST", "/login", enter, None),
-        ("POST", "/logout", leave, Role.VIEWER),
-        ("GET", "/style.css", sheet, None),
+        ("POST", "/login", sign_in, None),
+        ("POST", "/logout", sign_out, Role.VIEWER),
+        ("GET", "/style.css", style_sheet, None),
     ]
     return [
-        Route(path, endpoint(desk, handler, least, handler.__name__), methods=[method])
+        Route(path, endpoint(context, handler, least, handler.__name__), methods=[method])
         for method, path, handler, least in made
     ]
 
 
 def overview(visit: Visit) -> Response:
     """Return what is left of every budget, and how it came to that."""
-    desk, today = visit.desk, visit.desk.book.today.isoformat()
-    shown = [_with_courses(desk, each, today) for each in remaining_budgets(desk.book)]
-    waiting = find(desk.book, status=str(Status.REQUESTED), most=20).releases
+    context, today = visit.context, visit.context.book.today.isoformat()
+    shown = [_with_history(context, each, today) for each in remaining_budgets(context.book)]
+    waiting = find(context.book, status=str(Status.REQUESTED), most=20).releases
     return visit.page("overview", "Budgets", rooms=shown, waiting=waiting)
 
 
-def _with_courses(desk: ServerContext, known: RemainingBudget, today: str) -> dict[str, Any]:
+def _with_history(context: ServerContext, known: RemainingBudget, today: str) -> dict[str, Any]:
     budgets = []
     for left in known.left:
-        points = desk.course.of(left.budget)
+        points = context.history.of(left.budget)
         budgets.append(
             {
                 "left": left,
@@ -178,23 +178,25 @@ def _with_courses(desk: ServerContext, known: RemainingBudget, today: str) -> di
     return {"dataset": known.dataset, "releases": known.releases, "budgets": budgets}
 
 
-def listed(visit: Visit) -> Response:
+def releases(visit: Visit) -> Response:
     """Show releases that were sought."""
     before = visit.field("before") or "0"
     if not re.fullmatch("[0-9]{1,18}", before):
         raise InputError("before must be the number of a release.")
     sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
     words = visit.field("q")[:200]
-    found = find(visit.desk.book, words=words, before=int(before), **sought)
-    facts = {"found": found, "words": words, "names": visit.desk.names, "statuses": list(Status)}
+    found = find(visit.context.book, words=words, before=int(before), **sought)
+    facts = {"found": found, "words": words, "names": visit.context.names, "statuses": list(Status)}
     return visit.page("releases", "Releases", **(facts | sought))
 
 
-def one(visit: Visit) -> Response:
+def release(visit: Visit) -> Response:
     """Return a release, and what may be decided of it."""
-    book, known = visit.desk.book, visit.desk.book.release(_id(visit))
+    book, known = visit.context.book, visit.context.book.release(_id(visit))
     plan, mine = book.plan(known.plan), known.by == visit.who.name
-    budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
+    budgets = {
+        left.budget.name: left.budget for left in visit.context.remaining(known.dataset).left
+    }
     costs = [
         (name, budgets[name].limit.described(known.cost(name)), ", ".join(buckets))
         for name, (buckets, _) in known.charged.items()
@@ -208,7 +210,7 @@ def one(visit: Visit) -> Response:
         release=known,
         plan=plan,
         costs=costs,
-        on_shelf=known.certificate in visit.desk.shelf,
+        has_certificate=known.certificate in visit.context.certificates,
         may_approve=waits and approver and not same_person(known.by, visit.who.name),
         may_deny=waits and own,
         may_abandon=own and not (waits or known.status.ended),
@@ -218,13 +220,13 @@ def one(visit: Visit) -> Response:
 def approve(visit: Visit) -> Response:
     """Approve a release."""
     told = {"by": visit.who.name, "why": visit.field("why")}
-    decide(visit.desk.book, _id(visit), approve=True, **told)
+    decide(visit.context.book, _id(visit), approve=True, **told)
     return redirect(f"/releases/{_id(visit)}")
 
 
 def deny(visit: Visit) -> Response:
     """Deny or withdraw a release."""
-    api.deny(visit.desk, visit.who, _id(visit), visit.field("why"))
+    api.deny(visit.context, visit.who, _id(visit), visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
 
@@ -232,7 +234,7 @@ def abandon(visit: Visit) -> Response:
     """Abandon a release; it stays charged."""
     if not visit.field("why"):
         raise InputError("why is empty; say why the release is abandoned.")
-    api.close(visit.desk, visit.who, _id(visit), abandoned=visit.field("why"))
+    api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
 
@@ -254,7 +256,7 @@ def calculate(visit: Visit) -> Response:
         name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
     try:
-        _, found = visit.desk.fit(**given)
+        _, found = visit.context.fit(**given)
     except InputError as error:
         return _calculator(visit, 400, said=str(error), **given)
     return _calculator(visit, found=found, request=secrets.token_hex(16), **given)
@@ -263,7 +265,7 @@ def calculate(visit: Visit) -> Response:
 def _calculator(visit: Visit, status: int = 200, **facts: Any) -> Response:
     known: dict[str, Any] = {"found": None, "said": "", "period": "", "request": ""}
     analyst = visit.who.token.role.may(Role.ANALYST)
-    known |= {"names": visit.desk.names, "analyst": analyst, **facts}
+    known |= {"names": visit.context.names, "analyst": analyst, **facts}
     return visit.page("calculator", "What could still be released", status, **known)
 
 
@@ -273,7 +275,7 @@ def reserve(visit: Visit) -> Response:
     told |= {"by": visit.who.name}
     try:
         plan = visit.fields.get("plan", "")
-        made = visit.desk.reserve(plan, period=visit.field("period") or None, **told)
+        made = visit.context.reserve(plan, period=visit.field("period") or None, **told)
     except (InputError, BudgetExceededError) as error:
         given = {name: visit.fields.get(name, "") for name in ("plan", "dataset", "period")}
         return _calculator(visit, 409, said=str(error), **given)
@@ -282,16 +284,16 @@ def reserve(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """Return the form of the compliance report."""
-    today = visit.desk.book.today
-    facts = {"first": today - timedelta(days=364), "last": today, "names": visit.desk.names}
+    today = visit.context.book.today
+    facts = {"first": today - timedelta(days=364), "last": today, "names": visit.context.names}
     return visit.page("report", "Compliance report", **facts)
 
 
-def printed(visit: Visit) -> Response:
+def report_file(visit: Visit) -> Response:
     """Return the compliance report, as a page or as a PDF."""
     days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
-    with visit.desk.heavy():
-        made = compliance(visit.desk.book, *days, dataset=visit.field("dataset"), verify=verify)
+    with visit.context.heavy():
+        made = compliance(visit.context.book, *days, dataset=visit.field("dataset"), verify=verify)
         if visit.parts["kind"] == "pdf":
             headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
             return Response(made.pdf(), media_type="application/pdf", headers=headers)
@@ -305,15 +307,15 @@ def check(visit: Visit) -> Response:
     return visit.page("check", "Check and export", facts=None, said="")
 
 
-def checked(visit: Visit) -> Response:
+def verify(visit: Visit) -> Response:
     """Return the book, recomputed from its log."""
-    facts, said = visit.desk.verify()
+    facts, said = visit.context.verify()
     return visit.page("check", "Check and export", facts=facts or None, said=said)
 
 
 def export(visit: Visit) -> Response:
     """Return all releases, as a file."""
-    return api.download(visit.desk, visit.parts["kind"])
+    return api.download(visit.context, visit.parts["kind"])
 
 
 _REPORT_POLICY = (
@@ -329,10 +331,10 @@ def certificate(visit: Visit) -> Response:
     if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
         raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
     if ending:
-        found = pretty_json(visit.desk.shelf.certificate(digest).to_dict())
+        found = pretty_json(visit.context.certificates.certificate(digest).to_dict())
         return Response(found, media_type="application/json")
-    with visit.desk.heavy():
-        page = visit.desk.shelf.report(digest)
+    with visit.context.heavy():
+        page = visit.context.certificates.report(digest)
     headers = {"Content-Security-Policy": _REPORT_POLICY}
     return Response(page, media_type="text/html", headers=headers)
 
@@ -340,8 +342,8 @@ def certificate(visit: Visit) -> Response:
 def public(visit: Visit) -> Response:
     """Return what anybody may see."""
     shown = []
-    for each in api.public_rooms(visit.desk):
-        closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
+    for each in api.public_budgets(visit.context):
+        closed = find(visit.context.book, dataset=each.dataset.name, status="closed", most=200)
         shown.append({"dataset": each.dataset, "budgets": each.left, "releases": closed.releases})
     return visit.page("public", "What is released, and what it costs", rooms=shown)
 
@@ -351,16 +353,16 @@ def login(visit: Visit) -> Response:
     return visit.page("login", "Sign in", said="", next=_inside(visit.field("next")))
 
 
-def enter(visit: Visit) -> Response:
+def sign_in(visit: Visit) -> Response:
     """Return a session of who holds the token."""
     visit.request.scope["dpaudit.action"] = "sign in"
     try:
-        cookie = visit.desk.callers.begin(visit.field("token")[:200])
+        cookie = visit.context.callers.begin(visit.field("token")[:200])
     except AccessError as error:
-        visit.desk.denials.record("", "sign in", str(error))
+        visit.context.denials.record("", "sign in", str(error))
         said, after = str(error), _inside(visit.field("next"))
         return visit.page("login", "Sign in", 401, said=said, next=after)
-    answer, secure = redirect(_inside(visit.field("next"))), visit.desk.secure
+    answer, secure = redirect(_inside(visit.field("next"))), visit.context.secure
     answer.set_cookie(
         COOKIE, cookie, max_age=SECONDS, secure=secure, httponly=True, samesite="strict"
     )
@@ -372,14 +374,14 @@ def _inside(where: str) -> str:
     return where if re.fullmatch(r"/[A-Za-z0-9][A-Za-z0-9/.\-]*", where) else "/"
 
 
-def leave(visit: Visit) -> Response:
+def sign_out(visit: Visit) -> Response:
     """End the session."""
-    visit.desk.callers.end(visit.request.cookies[COOKIE])
+    visit.context.callers.end(visit.request.cookies[COOKIE])
     answer = redirect("/login")
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
 
 
-def sheet(_: Visit) -> Response:
+def style_sheet(_: Visit) -> Response:
     """Return the style sheet."""
     return Response(style(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})

@@ -217,20 +217,20 @@ class ServerContext:
 
     Attributes:
         book: the book.
-        shelf: certificates by hash.
+        certificates: certificates by hash.
         secure: whether browsers speak TLS, to it or to its proxy.
     """
 
     book: Book
-    shelf: CertificateStore
+    certificates: CertificateStore
     secure: bool = False
     callers: Callers = field(init=False)
     denials: Denials = field(init=False)
-    course: BudgetHistory = field(init=False)
+    history: BudgetHistory = field(init=False)
 
     def __post_init__(self) -> None:
         self.callers, self.denials = Callers(self.book), Denials(self.book)
-        self.course = BudgetHistory(self.book)
+        self.history = BudgetHistory(self.book)
         self._heavy = threading.BoundedSemaphore(2)
 
     @contextmanager
@@ -252,7 +252,7 @@ class ServerContext:
         """The names of the data sets."""
         return [each.dataset.name for each in remaining_budgets(self.book)]
 
-    def room(self, dataset: str, period: str | None = None) -> RemainingBudget:
+    def remaining(self, dataset: str, period: str | None = None) -> RemainingBudget:
         """Return what is left of a data set."""
         return remaining_budgets(self.book, dataset, period=period or None)[0]
 
@@ -265,7 +265,9 @@ class ServerContext:
         with self.heavy():
             read, content = plan_of(plan)
             end = time.monotonic() + _SECONDS
-            return read, fit_of(self.room(dataset, period), read, content, partial(_in_time, end))
+            return read, fit_of(
+                self.remaining(dataset, period), read, content, partial(_in_time, end)
+            )
 
     def reserve(self, plan: Any, **told: Any) -> Reservation:
         """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does."""
@@ -320,7 +322,7 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
     return read_plan(given).plan, given
 
 
-def shelf_of(folder: Path | None) -> CertificateStore:
+def certificates_in(folder: Path | None) -> CertificateStore:
     """Return the certificates of a folder.
 
     Raises:

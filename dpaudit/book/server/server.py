@@ -34,7 +34,7 @@ from dpaudit.book import Book
 from dpaudit.book.server.api import Api
 from dpaudit.book.server.guarding import Guard
 from dpaudit.book.server.pages import routes
-from dpaudit.book.server.request_context import ServerContext, TooLargeError, shelf_of
+from dpaudit.book.server.request_context import ServerContext, TooLargeError, certificates_in
 
 
 def application(
@@ -52,7 +52,7 @@ def application(
         secure: whether browsers speak TLS, to it or to its proxy: cookies then travel no other way.
         hosts: the names by which it may be asked; no page of another name can then reach it.
     """
-    desk = ServerContext(book, shelf_of(certificates), secure)
+    context = ServerContext(book, certificates_in(certificates), secure)
     app = FastAPI(
         title="dpaudit book",
         version=dpaudit.__version__,
@@ -60,11 +60,11 @@ def application(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=lambda _: _lifespan(desk),
-        routes=routes(desk),
+        lifespan=lambda _: _lifespan(context),
+        routes=routes(context),
     )
-    guard = Guard(app, desk)
-    Api(desk).mount(app)
+    guard = Guard(app, context)
+    Api(context).mount(app)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     _Sentences(guard).register(app)
     _describe(app)
@@ -75,16 +75,16 @@ _UNREADABLE = "the request cannot be read; its body must be JSON in UTF-8."
 
 
 @asynccontextmanager
-async def _lifespan(desk: ServerContext) -> AsyncIterator[None]:
+async def _lifespan(context: ServerContext) -> AsyncIterator[None]:
     """Read the log while the first visitors come; log at the end who was refused."""
 
     def read() -> None:
         with suppress(DpAuditError):
-            desk.course.read()
+            context.history.read()
 
     threading.Thread(target=read, daemon=True).start()
     yield
-    await run_in_threadpool(desk.denials.flush)
+    await run_in_threadpool(context.denials.flush)
 
 
 class _Sentences:

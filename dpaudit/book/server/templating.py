@@ -19,7 +19,7 @@ def _environment() -> Environment:
     return strict_environment(PackageLoader("dpaudit.book.server"))
 
 
-def rendered(name: str, **facts: Any) -> str:
+def render_page(name: str, **facts: Any) -> str:
     """Return a page of that template."""
     return _environment().get_template(f"{name}.html.j2").render(**facts)
 

@@ -28,8 +28,8 @@ from dpaudit.training.membership.shadows import (
     NO_LIMIT,
     Role,
     Train,
-    attacked,
     balanced_masks,
+    canary_words,
     random_masks,
     train_models,
 )
@@ -139,7 +139,7 @@ def audit_one_run(
     audit = GuessAudit(null, size, guesses, execution)
     masks = random_masks(1, size, audit.seed, Role.TARGET_MASKS)
     scores = train_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
-    method = f"one-run audit with canaries{attacked(train)}"
+    method = f"one-run audit with canaries{canary_words(train)}"
     return audit.record(scores[0], masks[0], method, runs=1, further={})
 
 
@@ -234,7 +234,7 @@ def audit_membership(
         scores = train_models(train, masks, seed, Role.TARGETS, mapped, execution)
     if judge is not None:
         scores = judge(_finite(scores), shadow_scores, shadow_masks)
-    method = f"membership inference{attacked(train)}, {attack}"
+    method = f"membership inference{canary_words(train)}, {attack}"
     return audit.record(scores.ravel(), masks.ravel(), method, targets, further)
 
 

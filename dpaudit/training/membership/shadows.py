@@ -33,7 +33,7 @@ Train = Callable[[Flags, np.random.Generator], Any]
 for every example, included or not: large where the model looks as if trained on it."""
 
 
-def attacked(train: Train) -> str:
+def canary_words(train: Train) -> str:
     """Return what is a canary, for the record, where it is no single example."""
     about = getattr(train, "about", None)
     return f" of {about}" if isinstance(about, str) else ""
@@ -97,13 +97,15 @@ def train_models(
     """
     training = _Training(train, seed, role, execution.timeout, execution.memory)
     if mapped is not map:
-        return np.array([*_told(mapped(training, enumerate(masks)), masks, execution)])
+        return np.array([*_with_progress(mapped(training, enumerate(masks)), masks, execution)])
     with training.child() as child:  # one for all: it may keep what is slow to load
         trained = (training.asked(child, each) for each in enumerate(masks))
-        return np.array([*_told(trained, masks, execution)])
+        return np.array([*_with_progress(trained, masks, execution)])
 
 
-def _told(trained: Iterator[Floats], masks: Flags, execution: Execution) -> Iterator[Floats]:
+def _with_progress(
+    trained: Iterator[Floats], masks: Flags, execution: Execution
+) -> Iterator[Floats]:
     for number, scores in enumerate(trained, start=1):
         if execution.progress is not None:
             execution.progress(number, len(masks))

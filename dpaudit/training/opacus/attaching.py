@@ -63,16 +63,16 @@ from dpaudit.training.opacus.optimizer import (
     SharedOptimizer,
     from_all,
     from_first,
+    invocations_at,
     is_correlated,
     is_follower,
-    labelled,
 )
 from dpaudit.training.opacus.side_effects import Inputs
 from dpaudit.training.opacus.step import (
     ObservedStep,
     clips_adaptively,
     clips_in_the_loss,
-    explain,
+    explain_failures,
     is_distributed,
     require_supported,
 )
@@ -326,7 +326,7 @@ class Training:
             divisor = divisor and divisor / optimizer.world_size
         if ObservedOptimizer.holds(optimizer):
             raise InputError("optimizer is attached already; attach it to one ledger, once.")
-        declared = labelled(self.ledger, label)
+        declared = invocations_at(self.ledger, label)
         if clips_adaptively(optimizer) and isinstance(declared[0].relation, ZeroOut):
             raise UnsupportedError(
                 "optimizer clips adaptively and counts the units of a batch, also those that add "
@@ -340,7 +340,7 @@ class Training:
         drawn, by_user = stream is not None and stream.by_user, own and data_loader.by_user
         require_unit(declared[0].unit, drawn=drawn, clipped=by_user)
         charged = Counter(entry.invocation.at for entry in self.ledger)
-        explain(module, optimizer)
+        explain_failures(module, optimizer)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
         inputs = None if module is None or by_user else Inputs(module)
         kind: Callable[..., ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
@@ -369,7 +369,7 @@ class Training:
         if not labels or len({*map(repr, labels)}) < len(labels):
             raise InputError(f"at is {at!r:.60}; it must be a label, or one for each optimizer.")
         for label in labels if self._remote is None else ():
-            labelled(self.ledger, label)
+            invocations_at(self.ledger, label)
         make_private = engine.make_private
 
         def attached(**settings: Any) -> Any:

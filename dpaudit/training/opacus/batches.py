@@ -216,7 +216,7 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
     def counted(self: Any) -> Iterator[Any]:
         stream.begin()
         if stream.rate is not None:
-            stream.randomness.drawn(Randomness.state(self.generator))
+            stream.randomness.note(Randomness.state(self.generator))
         stream.compare(_described(kind, self, dataset))
         for batch in _batches(kind, self):
             if stream.rate is not None and self.sample_rate != stream.rate:

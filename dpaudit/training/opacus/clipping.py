@@ -26,7 +26,7 @@ from opacus.optimizers import DPOptimizer
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
 from dpaudit.base.errors import PlanMismatchError
-from dpaudit.training.opacus.side_effects import Kept
+from dpaudit.training.opacus.side_effects import TensorCopies
 from dpaudit.training.opacus.step import GradientNoise
 
 
@@ -142,7 +142,7 @@ class GhostSums:
         self.units, self.norm = 0, 0.0
         self._seen: list[Any] = []  # norms of the last loss, by parameter
         self._between = False
-        self._left = Kept()  # the gradients after the second pass
+        self._left = TensorCopies()  # the gradients after the second pass
         module.get_clipping_coef = self._begin
         module.enable_hooks = self._end
         kind = type(criterion)
@@ -206,7 +206,7 @@ class GhostSums:
             PlanMismatchError: if they are not.
         """
         watched = self._module.get_clipping_coef == self._begin
-        same = self._left.still([p.grad for p in self._optimizer.params])
+        same = self._left.unchanged([p.grad for p in self._optimizer.params])
         self._left.holds = False
         if not (watched and same):
             raise PlanMismatchError(

@@ -155,10 +155,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seeds = None if self.random_state is None else draws.randint(2**31, size=4)
         rng = None if seeds is None else np.random.default_rng(seeds[0])
         with Ledger(privacy.plan(), rng=rng) as ledger:
-            self._trained(privacy, X, np.searchsorted(self.classes_, y), ledger, seeds)
+            self._train(privacy, X, np.searchsorted(self.classes_, y), ledger, seeds)
         return self
 
-    def _trained(self, privacy: Privacy, X: Any, y: Any, ledger: Ledger, seeds: Any) -> None:
+    def _train(self, privacy: Privacy, X: Any, y: Any, ledger: Ledger, seeds: Any) -> None:
         x = _between(X, privacy.bounds)
         self._mean, self._scale, weighed = _statistics(privacy, x, y, len(self.classes_), ledger)
         coins, noise, start = map(fresh_generator, (None,) * 3 if seeds is None else seeds[1:])

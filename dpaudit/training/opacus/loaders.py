@@ -25,7 +25,7 @@ from dpaudit.plan import PrivacyUnit
 from dpaudit.training.opacus.step import clips_in_the_loss
 
 
-class Drawn(list[int]):
+class UnitBatch(list[int]):
     """The rows of one batch, of so many units."""
 
     units: int = 0
@@ -46,12 +46,12 @@ class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
         self.groups, self.most, self.by_user = groups, most, by_user
         self.sizes: deque[tuple[int, ...]] = deque()
 
-    def __iter__(self) -> Iterator[Drawn]:
+    def __iter__(self) -> Iterator[UnitBatch]:
         for drawn in super().__iter__():
             if self.most is not None and len(drawn) > self.most:
                 order = torch.randperm(len(drawn), generator=self.generator)
                 drawn = [drawn[place] for place in order[: self.most].tolist()]
-            rows = Drawn(chain.from_iterable(self.groups[unit] for unit in drawn))
+            rows = UnitBatch(chain.from_iterable(self.groups[unit] for unit in drawn))
             rows.units = len(drawn)
             self.sizes.append(tuple(len(self.groups[unit]) for unit in drawn))
             yield rows

@@ -34,7 +34,7 @@ from dpaudit.plan import AddRemove, Invocation, Plan
 from dpaudit.training.opacus.batches import BatchStream
 from dpaudit.training.opacus.clipping import AdaptiveNoise, GhostSums
 from dpaudit.training.opacus.loaders import FixedBatches
-from dpaudit.training.opacus.side_effects import Inputs, Kept, Randomness, Writes, content
+from dpaudit.training.opacus.side_effects import Inputs, Randomness, TensorCopies, Writes, content
 from dpaudit.training.opacus.step import (
     SAMPLER,
     GradientNoise,
@@ -121,7 +121,7 @@ class ObservedOptimizer:
         self.writes = Writes(optimizer, ledger, module)
         self.randomness: Randomness = vars(ledger).setdefault(_DRAWN, Randomness())
         self._state: int | None = None  # of the generator, before the noise that is due
-        self._clipped_sums = Kept()  # of clipped gradients, as they were left
+        self._clipped_sums = TensorCopies()  # of clipped gradients, as they were left
         self._ghost, self._inputs = ghost, inputs
         if ghost is None:
             self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
@@ -193,7 +193,7 @@ class ObservedOptimizer:
 
     def _require_own_sums(self, params: list[Any]) -> None:
         """Refuse sums that are not those that were clipped, or that one row made infinite."""
-        if not self._clipped_sums.still([p.summed_grad for p in params]):
+        if not self._clipped_sums.unchanged([p.summed_grad for p in params]):
             raise PlanMismatchError(
                 "the sums of clipped gradients were changed before their noise; leave them alone."
             )
@@ -205,9 +205,9 @@ class ObservedOptimizer:
 
     def _noisy(self) -> None:
         """Add noise, if the plan declares it, and record that it was added."""
-        self._passed(self._prepared())
+        self._release(self._prepare())
 
-    def _prepared(self) -> Ready:
+    def _prepare(self) -> Ready:
         """Return the step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
         params = optimizer.params
@@ -231,7 +231,7 @@ class ObservedOptimizer:
         self._checked = numbers
         return Ready(invocation, unit, mechanism, norm)
 
-    def _passed(self, ready: Ready) -> None:
+    def _release(self, ready: Ready) -> None:
         """Go through the ledger's door."""
         at = ready.invocation.at
         self._ledger.observe(ready.mechanism, self._noise, unit=ready.unit, at=at)
@@ -241,7 +241,7 @@ class ObservedOptimizer:
         """Keep what happened, in this process."""
         optimizer, stream, at = self._optimizer, self.stream, ready.invocation.at
         self.writes.admit()
-        self.randomness.drawn(self._state)
+        self.randomness.note(self._state)
         self._ran[at] += 1
         units = self._use()
         if stream is not None:
@@ -348,7 +348,7 @@ class ObservedOptimizer:
             )
 
 
-def labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
+def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
     """Return the invocations of a label: itself, or its phases or epochs in their order."""
     validate.text(at=label)
     found = tuple(
@@ -397,7 +397,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
         self._require_norm(invocation, clip_norm(self._optimizer))
         return invocation.mechanism
 
-    def _passed(self, ready: Ready) -> None:
+    def _release(self, ready: Ready) -> None:
         stream, invocation = self.stream, ready.invocation
         assert stream is not None
         strays = stream.strays
@@ -495,7 +495,7 @@ class SharedOptimizer(ObservedOptimizer):
     def _noisy(self) -> None:
         refused = None
         try:
-            ready = self._prepared()
+            ready = self._prepare()
             told = (1.0, *self._numbers(ready))
         except DpAuditError as error:
             refused, told = error, (0.0,) * 7
@@ -514,7 +514,7 @@ class SharedOptimizer(ObservedOptimizer):
                 "the processes differ in noise multiplier, clip norm, divisor, data size, seed or "
                 "epoch of the shards; give all of them the same."
             )
-        self._passed(ready)
+        self._release(ready)
 
     def _numbers(self, ready: Ready) -> tuple[float, ...]:
         """Return what all processes must have alike: numbers of the step, shares of units."""
@@ -523,11 +523,11 @@ class SharedOptimizer(ObservedOptimizer):
         shards = (0.0, 0.0, 0.0) if self.stream is None else self.stream.shards()
         return float(optimizer.noise_multiplier), ready.norm, divisor, *shards
 
-    def _passed(self, ready: Ready) -> None:
+    def _release(self, ready: Ready) -> None:
         """Return the ledger's answer, for all."""
         if distributed.get_rank() == 0:
             try:
-                super()._passed(ready)
+                super()._release(ready)
             except BaseException:
                 from_first(False)
                 raise

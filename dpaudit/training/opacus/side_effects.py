@@ -21,7 +21,7 @@ _kind = attrgetter("dtype", "device", "shape")
 _NONE = torch.empty(0)
 
 
-class Kept:
+class TensorCopies:
     """Copies of tensors, or of None, in one piece of memory that few calls copy and compare.
 
     Attributes:
@@ -46,7 +46,7 @@ class Kept:
             flat.div_(over)
         self.holds = True
 
-    def still(self, tensors: Sequence[Any]) -> bool:
+    def unchanged(self, tensors: Sequence[Any]) -> bool:
         """Tell whether these are the tensors held, NaN being itself."""
         held = [_NONE if each is None else each.data for each in tensors]
         if not self.holds or list(map(_kind, held)) != self._kinds:
@@ -130,7 +130,7 @@ class Randomness:
         except (AttributeError, RuntimeError, TypeError):
             return None
 
-    def drawn(self, state: int | None) -> None:
+    def note(self, state: int | None) -> None:
         """Note that something was drawn from a state."""
         if state is not None:
             self.repeated |= state in self._seen
@@ -194,9 +194,9 @@ class Writes:
         self._all.append(self)
         self._watched: list[Any] = []
         self._views: dict[int, Any] = {}  # of the copies, by tensor
-        self._left = Kept()  # what is watched, as the last step left it
+        self._left = TensorCopies()  # what is watched, as the last step left it
         self._counters: list[Any] | None = None  # copies of buffers that count steps
-        self._noisy = Kept()  # gradients that a step may take
+        self._noisy = TensorCopies()  # gradients that a step may take
         self._wrapped.register_step_pre_hook(self._require_noisy)
         self._wrapped.register_step_post_hook(self._after)
         if hasattr(optimizer, "reduce_gradients"):  # sums over processes, after the noise
@@ -242,7 +242,7 @@ class Writes:
             ]
         if self._counters:
             torch._foreach_add_(self._counters, 1)
-        return self._left.still(self._watched)
+        return self._left.unchanged(self._watched)
 
     def _besides(self) -> Any:
         """Tell which tensors the model has, and what its state_dict holds beside them."""
@@ -277,7 +277,7 @@ class Writes:
                 "the optimizer that opacus wraps was asked for a step without noise; call step of "
                 "the one that make_private returned."
             )
-        if not self._noisy.still([p.grad for p in self._params]):
+        if not self._noisy.unchanged([p.grad for p in self._params]):
             raise PlanMismatchError(
                 "the gradients were changed after their noise was added; leave them alone, and "
                 "the step that make_private's optimizer takes."

@@ -158,7 +158,7 @@ def clip_norm(optimizer: Any) -> float:
     return float(norm)
 
 
-def explain(module: Any, optimizer: Any) -> None:
+def explain_failures(module: Any, optimizer: Any) -> None:
     """Let hooks and steps fail with a sentence, and not for want of rows."""
     in_the_loss, model = clips_in_the_loss(optimizer), getattr(module, "_module", module)
     for handle in getattr(module, "autograd_grad_sample_hooks", ()):

@@ -140,7 +140,7 @@ def test_whoever_signs_second_may_ask_the_book(book, call):
     content = renderer_of(Path("a.json"))(records)
     Path("a.json").write_text(content)
     stated = export_statement(*head, hashlib.sha256(content.encode()).hexdigest(), None)
-    signed = stated.envelope().signed(load_private(Path("ana.pem"), str))
+    signed = stated.envelope().with_signature(load_private(Path("ana.pem"), str))
     beside = "a.json.dsse.json"
     Path(beside).write_text(signed.to_json())
     words = ("sign", beside, "--key", "ben.pem", "-o", beside)

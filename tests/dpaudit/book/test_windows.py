@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from dpaudit.base.errors import InputError
-from dpaudit.book.limits import charged, checked_window, span_of, together
+from dpaudit.book.limits import charged_buckets, checked_window, joint_buckets, span_of
 
 DAY = date(2026, 11, 23)  # a Monday
 
@@ -23,15 +23,15 @@ DAY = date(2026, 11, 23)  # a Monday
 )
 def test_a_release_charges_every_period_whose_data_it_reads(window, buckets):
     new_year = (date(2026, 12, 31), date(2027, 1, 1))
-    assert charged(window, new_year, DAY) == buckets
+    assert charged_buckets(window, new_year, DAY) == buckets
     assert checked_window(window=window) == window
 
 
 def test_days_in_a_row_roll():
-    assert together("3 days", "2026-03-01") == ("2026-03-01", "2026-02-28", "2026-02-27")
-    assert together("week", "2026-W48") == ("2026-W48",)
-    every = {charged("7 days", (DAY, DAY), DAY - timedelta(n))[0] for n in range(7)}
-    assert every == set(together("7 days", DAY.isoformat()))
+    assert joint_buckets("3 days", "2026-03-01") == ("2026-03-01", "2026-02-28", "2026-02-27")
+    assert joint_buckets("week", "2026-W48") == ("2026-W48",)
+    every = {charged_buckets("7 days", (DAY, DAY), DAY - timedelta(n))[0] for n in range(7)}
+    assert every == set(joint_buckets("7 days", DAY.isoformat()))
 
 
 @pytest.mark.parametrize("window", ["", "weeks", "0 days", "99999 days", "-1 days", "٣ days", 7])

@@ -50,7 +50,7 @@ def held(name):
 def test_a_key_of_an_agent_signs_like_any_other(agent):
     key, public = held("office"), load_public(agent / "a.pub")
     assert key_id(key.public_key()) == key_id(public)
-    envelope = Envelope(b"{}", {}).signed(key)
+    envelope = Envelope(b"{}", {}).with_signature(key)
     assert Envelope.from_json(envelope.to_json().encode()).signers([public]) == {key_id(public)}
     line = subprocess.run(
         ["ssh-keygen", "-l", "-f", str(agent / "b.pub")], check=True, capture_output=True, text=True

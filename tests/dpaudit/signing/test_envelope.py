@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from dpaudit import InputError, TamperedError
 from dpaudit.signing.keys import key_id
-from dpaudit.signing.statements import PAYLOAD_TYPE, Envelope, parsed
+from dpaudit.signing.statements import PAYLOAD_TYPE, Envelope, parse_json_bytes
 
 ANA, BEN, EVE = (Ed25519PrivateKey.from_private_bytes(bytes([n] * 32)) for n in (1, 2, 3))
 IDS = [key_id(key.public_key()) for key in (ANA, BEN, EVE)]
@@ -23,7 +23,7 @@ def publics(*keys):
 
 def test_what_is_signed_is_that_of_dsse():
     """PAE: the words DSSEv1, and each part behind its length in bytes (DSSE 1.0, protocol)."""
-    envelope = Envelope('{"ε":1}'.encode(), {}).signed(ANA)
+    envelope = Envelope('{"ε":1}'.encode(), {}).with_signature(ANA)
     message = b'DSSEv1 28 application/vnd.in-toto+json 8 {"\xce\xb5":1}'
     raw = ANA.public_key().public_bytes_raw()
     assert edwards.holds(raw, message, envelope.signatures[IDS[0]])
@@ -31,7 +31,7 @@ def test_what_is_signed_is_that_of_dsse():
 
 
 def test_the_file_is_that_of_dsse():
-    record = json.loads(Envelope(b"{}", {}).signed(ANA).to_json())
+    record = json.loads(Envelope(b"{}", {}).with_signature(ANA).to_json())
     assert base64.b64decode(record["payload"], validate=True) == b"{}"
     assert record["payloadType"] == PAYLOAD_TYPE
     (signature,) = record["signatures"]
@@ -44,14 +44,14 @@ def test_the_file_is_that_of_dsse():
 def test_what_is_written_is_read(payload, keys):
     envelope = Envelope(payload, {})
     for key in keys:
-        envelope = envelope.signed(key)
+        envelope = envelope.with_signature(key)
     again = Envelope.from_json(envelope.to_json().encode())
     assert again == envelope
     assert again.signers(publics(ANA, BEN, EVE)) == {key_id(key.public_key()) for key in keys}
 
 
 def test_only_given_keys_count():
-    envelope = Envelope(b"{}", {}).signed(ANA).signed(EVE)
+    envelope = Envelope(b"{}", {}).with_signature(ANA).with_signature(EVE)
     assert envelope.signers(publics(ANA, BEN)) == {IDS[0]}
     with pytest.raises(TamperedError, match="none of the given keys has signed"):
         envelope.signers(publics(BEN))
@@ -60,7 +60,7 @@ def test_only_given_keys_count():
 
 
 def test_a_wrong_one_of_a_given_key_spoils_all():
-    envelope = Envelope(b"{}", {}).signed(ANA).signed(BEN)
+    envelope = Envelope(b"{}", {}).with_signature(ANA).with_signature(BEN)
     mixed = Envelope(b"{}", {**envelope.signatures, IDS[1]: envelope.signatures[IDS[0]]})
     with pytest.raises(TamperedError, match=f"signature of key {IDS[1]:.16}… is not of this"):
         mixed.signers(publics(ANA, BEN))
@@ -69,10 +69,10 @@ def test_a_wrong_one_of_a_given_key_spoils_all():
 
 def test_nobody_signs_twice():
     with pytest.raises(InputError, match="has signed it already"):
-        Envelope(b"{}", {}).signed(ANA).signed(ANA)
+        Envelope(b"{}", {}).with_signature(ANA).with_signature(ANA)
 
 
-GOOD = json.loads(Envelope(b'{"a":1}', {}).signed(ANA).to_json())
+GOOD = json.loads(Envelope(b'{"a":1}', {}).with_signature(ANA).to_json())
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_one_that_dpaudit_does_not_write_is_refused(changes, told):
 )
 def test_json_means_one_thing(data, told):
     with pytest.raises(InputError, match=told):
-        parsed(data, "file")
+        parse_json_bytes(data, "file")

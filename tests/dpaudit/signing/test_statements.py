@@ -37,7 +37,7 @@ STATED = statement_of(CERTIFICATE, FILE, NOON)
 
 
 def reopened(statement):
-    return Statement.opened(statement.envelope().signed(KEY), KEYS)
+    return Statement.from_envelope(statement.envelope().with_signature(KEY), KEYS)
 
 
 def test_it_is_valid_for_the_framework():
@@ -75,9 +75,9 @@ def test_other_statements_go_the_same_way():
 
 
 def test_without_keys_nobody_is_believed():
-    assert Statement.opened(STATED.envelope(), None).signers == frozenset()
+    assert Statement.from_envelope(STATED.envelope(), None).signers == frozenset()
     with pytest.raises(TamperedError, match="none of the given keys"):
-        Statement.opened(STATED.envelope(), KEYS)
+        Statement.from_envelope(STATED.envelope(), KEYS)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_without_keys_nobody_is_believed():
 def test_another_text_is_refused_though_it_is_signed(change):
     text = change(STATED.envelope().payload.decode())
     with pytest.raises(TamperedError, match=r"no in-toto statement in canonical JSON; sign"):
-        Statement.opened(Envelope(text.encode(), {}).signed(KEY), KEYS)
+        Statement.from_envelope(Envelope(text.encode(), {}).with_signature(KEY), KEYS)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from booking import gaussian
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.book.server.certificate_store import CertificateStore
-from dpaudit.book.server.request_context import shelf_of
+from dpaudit.book.server.request_context import certificates_in
 from dpaudit.certificate import Claim, SubjectRecord, certify
 
 
@@ -56,4 +56,4 @@ def test_no_link_leads_out(found, tmp_path):
 
 def test_a_folder_that_is_none(tmp_path):
     with pytest.raises(InputError, match="it must be a folder"):
-        shelf_of(tmp_path / "none")
+        certificates_in(tmp_path / "none")

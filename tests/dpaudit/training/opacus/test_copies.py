@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from dpaudit.training.opacus.side_effects import Kept, content
+from dpaudit.training.opacus.side_effects import TensorCopies, content
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def kept(*tensors, over=1.0):
-    copies = Kept()
+    copies = TensorCopies()
     copies.keep(tensors, over)
     return copies
 
@@ -25,11 +25,11 @@ def some(dtype=torch.float32):
 def test_the_least_change_of_any_entry_is_told(dtype, at):
     tensors = [*some(), *some(dtype)]
     copies = kept(*tensors)
-    assert copies.still(tensors)
+    assert copies.unchanged(tensors)
     changed = tensors[3 + at].view(-1)
     more = torch.full_like(changed, torch.inf) if dtype.is_floating_point else changed + 1
     changed[-1] = torch.nextafter(changed, more)[-1] if dtype.is_floating_point else more[-1]
-    assert not copies.still(tensors)
+    assert not copies.unchanged(tensors)
 
 
 @pytest.mark.parametrize("way", [lambda t: t.data.add_(1), lambda t: t.numpy().fill(7)])
@@ -37,47 +37,47 @@ def test_writes_that_torch_does_not_count_are_told(way):
     tensors = some()
     copies = kept(*tensors)
     way(tensors[1])
-    assert not copies.still(tensors)
+    assert not copies.unchanged(tensors)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_values_are_compared_and_not_bits(dtype):
     tensors = [torch.tensor([0.0, math.nan], dtype=dtype), torch.tensor([1], dtype=torch.int64)]
     copies = kept(*tensors)
-    assert copies.still(tensors)
-    assert copies.still([torch.tensor([-0.0, -math.nan], dtype=dtype), tensors[1]])
-    assert not copies.still([torch.tensor([math.nan, math.nan], dtype=dtype), tensors[1]])
+    assert copies.unchanged(tensors)
+    assert copies.unchanged([torch.tensor([-0.0, -math.nan], dtype=dtype), tensors[1]])
+    assert not copies.unchanged([torch.tensor([math.nan, math.nan], dtype=dtype), tensors[1]])
 
 
 def test_order_shape_number_and_kind_are_told():
     one, other = torch.zeros(2, 3), torch.zeros(6)
     copies = kept(one, other)
-    assert copies.still([one, other])
+    assert copies.unchanged([one, other])
     wrong = ([other, one], [one], [one, one], [one.double(), other], [one, None], [one, other[:5]])
-    assert not any(copies.still(each) for each in wrong)
+    assert not any(copies.unchanged(each) for each in wrong)
 
 
 def test_nothing_of_nothing_is_the_same():
-    assert not Kept().still([])
+    assert not TensorCopies().unchanged([])
     copies = kept(None, torch.empty(0))
-    assert copies.still([None, torch.empty(0)])
-    assert not copies.still([torch.zeros(1), torch.empty(0)])
+    assert copies.unchanged([None, torch.empty(0)])
+    assert not copies.unchanged([torch.zeros(1), torch.empty(0)])
 
 
 def test_strides_do_not_matter():
     square = torch.arange(6.0).view(2, 3)
     copies = kept(square.t())
-    assert copies.still([square.t().contiguous()])
-    assert copies.still([square.t()])
-    assert not copies.still([square.view(3, 2)])
+    assert copies.unchanged([square.t().contiguous()])
+    assert copies.unchanged([square.t()])
+    assert not copies.unchanged([square.view(3, 2)])
 
 
 def test_a_copy_takes_other_shapes_and_is_none_of_the_graph():
     copies = kept(torch.zeros(3))
     weight = torch.nn.Parameter(torch.ones(4, 2))
     copies.keep([weight])
-    assert copies.still([weight])
-    assert not copies.still([torch.zeros(3)])
+    assert copies.unchanged([weight])
+    assert not copies.unchanged([torch.zeros(3)])
     assert not copies.views[0].requires_grad
 
 
@@ -85,10 +85,10 @@ def test_a_copy_takes_other_shapes_and_is_none_of_the_graph():
 def test_a_copy_is_divided_as_torch_divides(over):
     tensors = [torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.ones(2)]
     copies = kept(*tensors, over=over)
-    assert copies.still([each / over for each in tensors])
+    assert copies.unchanged([each / over for each in tensors])
     for each in tensors:
         each /= over
-    assert copies.still(tensors)
+    assert copies.unchanged(tensors)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
