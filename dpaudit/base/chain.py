@@ -26,7 +26,7 @@ _LONGEST_LINE = files.MAX_JSON_BYTES
 
 
 class Durability(StrEnum):
-    """What a written line survives."""
+    """The accidents that a written line survives."""
 
     PROCESS = "process"
     """The end of the process, however violent: the operating system has the line."""
@@ -35,7 +35,7 @@ class Durability(StrEnum):
 
 
 class _End(NamedTuple):
-    """How far a writer has come: hash of the last line, number of lines, bytes of the file."""
+    """The place of a writer: hash of the last line, number of lines, bytes of the file."""
 
     head: str
     number: int
@@ -213,7 +213,7 @@ def lock(descriptor: int, *, wait: bool = True) -> None:
 
 @dataclass(frozen=True)
 class ChainEnd:
-    """What the end of a chained file is like, after the whole chain was checked.
+    """The end of a chained file, after the whole chain was checked.
 
     Attributes:
         head: hash of the last whole line.

@@ -1,4 +1,8 @@
-"""Reading and writing files so that bad input is one sentence and no file is ever half-written."""
+"""Reading and writing files so that bad input is one sentence and no file is ever half-written.
+
+Every room reads and writes through it. A file is regular and not too long, JSON has no key twice,
+and what is written is there whole or not at all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Findings: what a reader must know, and tables of their words beside the code that finds them."""
+"""Findings: what a reader must know, and tables of their words beside the code that finds them.
+
+A package that finds something has a ``findings.toml``. A rule's name is stable, as policies and
+suppressions name it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from dpaudit.base.fields import Record
 
 
 class Severity(StrEnum):
-    """How much a finding matters to the claim."""
+    """The weight of a finding for the claim."""
 
     ERROR = "error"
     """The claim, or the declaration behind it, does not hold."""

@@ -1,4 +1,7 @@
-"""Names of people: whether two look alike, and which would only look like another."""
+"""Names of people: whether two look alike, and which would only look like another.
+
+The book compares by it who asked and who approves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Numbers for print: bounds rounded to their safe side, parameters to nearest."""
+"""Numbers for print: bounds rounded to their safe side, parameters to nearest.
+
+Here too is the one rule by which a claim holds, for claims, limits, policies and budgets alike.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Libraries that may be missing: imported where they are used, and named if they are not there."""
+"""Libraries that may be missing: imported where they are used, and named if they are not there.
+
+What is missing is one sentence with the extra that installs it.
+"""
 
 from __future__ import annotations
 

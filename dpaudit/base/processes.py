@@ -1,4 +1,7 @@
-"""Processes that foreign code runs in: none is lost by Ctrl-C, none outlives its parent."""
+"""Processes that foreign code runs in: none is lost by Ctrl-C, none outlives its parent.
+
+Audits, rehearsals and the commands' own child are started by it.
+"""
 
 from __future__ import annotations
 

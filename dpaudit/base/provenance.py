@@ -1,4 +1,7 @@
-"""What is of this package: classes by where they are defined, samplers by their names."""
+"""What is of this package: classes by where they are defined, samplers by their names.
+
+Certificates and policies ask it, so that nothing is trusted for what it calls itself.
+"""
 
 from __future__ import annotations
 

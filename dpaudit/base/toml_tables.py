@@ -1,4 +1,7 @@
-"""Tables that people write: unknown keys are refused with the nearest right one."""
+"""Tables that people write: unknown keys are refused with the nearest right one.
+
+Plan files, project files and policies are read by it; every error names the place.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def shown(value: object) -> str:
 
 
 class _Brief(reprlib.Repr):
-    """Leaves out most of long containers, texts and numbers before they are written out."""
+    """A representation that leaves out most of long containers, texts and numbers."""
 
     def repr_instance(self, x: Any, level: int) -> str:
         return repr(x)

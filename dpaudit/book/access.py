@@ -1,4 +1,8 @@
-"""Who may do what: tokens of people, approval by a second person, what anybody may see."""
+"""Who may do what: tokens of people, approval by a second person, what anybody may see.
+
+Commands and server call it; each change is a line of the book's log. Of a token the book keeps the
+hash alone, and nobody approves what they asked for themselves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The commands of the book: what an organisation may still release, and what it has released."""
+"""The commands of the book, and what else this application offers to the kernel and to signatures.
+
+Every command loads this module, so each imports what it needs when it runs. A URL with a password
+is refused where it was typed.
+"""
 
 from __future__ import annotations
 

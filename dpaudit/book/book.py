@@ -1,12 +1,8 @@
-"""What is given back of a charge: what the journal of a release proves not to have run.
-
-The book: data sets, budgets on them, and every release, charged before any noise is drawn.
+"""The book: data sets, budgets on them, and every release, charged before any noise is drawn.
 
 A release is reserved, with all that its plan declares, in one transaction that holds the lock of
 the book. What was reserved stays charged, whatever becomes of it, unless the journal of its ledger
-proves that less ran.
-
-Somebody's word for the time, after a pause in which a budget would begin anew.
+proves that less ran; that is given back when the release ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Runs that an organisation's book charges, and what it tells of all of them.
+"""Runs that an organisation's book charges, what would still fit, and what it exports.
 
-Whether the subjects of a project fit what is left of the budgets of a data set.
+The kernel's ``run`` and ``check``, the book's commands and its server call it. An export is of one
+state of the book; no text in it is taken for a formula by a spreadsheet.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Booking:
-    """In which book, for which data set, by whom and for what a run is charged.
+    """The charge of a run: in which book, for which data set, by whom and for what.
 
     The fields are the arguments of :meth:`dpaudit.book.Book.reserve`.
     """
@@ -110,7 +111,7 @@ def certificate_of(book: Book, release: str, path: Path) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """How often a plan fits (None: always), and of a plan file the least noise that fits once."""
+    """The number of times that a plan fits (None: always), and the least noise that fits once."""
 
     times: int | None
     noise: Mapping[str, tuple[str, float]] | None

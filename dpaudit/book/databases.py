@@ -1,14 +1,9 @@
-"""SQLite and PostgreSQL: where a book may be, and how what is committed is on the disk.
+"""SQLite and PostgreSQL: where a book may be, its tables, and that it goes on as it was seen.
 
-The tables, and the steps from each version of them to the next.
-
-The log is the truth; the other tables hold what it adds up to. SQL is what SQLite and PostgreSQL
-have in common.
-
-That a book goes on from where this process saw it: its log grows, and its time runs.
-
-A database that is restored in place keeps its name and its file, and grants again what was charged
-since. No database tells; a process that remembers the last line that it saw does.
+What is committed is on the disk, and no error shows a password. The log is the truth; the other
+tables hold what it adds up to, in the SQL that both databases have. A database that is restored in
+place keeps its name and its file, and would grant again what was charged since: a process that
+remembers the last line that it saw refuses it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Over which time a budget adds up: buckets, one sum for each.
-
-All times are UTC. A budget for ever has one bucket. One of a calendar period has a bucket for each,
-which is charged by every release that reads data of it. One of a rolling window has a bucket for
-each day on which something was reserved, and those of so many days in a row add up.
-
-How much a budget admits, and what a plan takes of it: vectors of whole numbers.
+"""How much a budget admits, over which time, and what a plan takes of it: vectors of whole numbers.
 
 A cost is rounded up, and a limit down, to units of about 10^-40. Sums of whole numbers are exact in
 any order and any database, so that what is given back leaves nothing behind. Each limit is that of
 a filter of :mod:`dpaudit.accounting.budgets`, which says by which theorem plans may be chosen from
 what was released before, and their releases interleaved.
+
+A budget adds up in buckets, in UTC. One for ever has one bucket. One of a calendar period has a
+bucket for each, which is charged by every release that reads data of it. One of a rolling window
+has a bucket for each day on which something was reserved, and so many days in a row add up.
 """
 
 from __future__ import annotations
@@ -140,7 +138,7 @@ _DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Limit(Kinded, ABC):
-    """What all that is released about one unit may add up to; subclasses are ways to say it."""
+    """A bound on all that is released about one unit; subclasses are ways to say it."""
 
     family: ClassVar[str] = "limit"
     any_will_do: ClassVar[bool] = False
@@ -268,7 +266,7 @@ class PureLimit(Limit):
 
 
 class _Concentrated(Limit):
-    """Adds up ρ, and δ of what is ρ-zCDP but for a failure; sampling hardly amplifies it."""
+    """Sums of ρ, and of δ of what is ρ-zCDP but for a failure; sampling hardly amplifies it."""
 
     def _of(self, part: Term) -> Sequence[Fraction | float]:
         rho = rho_of(part)

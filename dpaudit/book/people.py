@@ -8,9 +8,8 @@ how many are: a call that was refused because of them would tell. The book there
 nobody but who gave the names, and its log does not hold it.
 
 People are known by keyed hashes (HMAC-SHA-256, of which 128 bits are kept), under a key that is not
-in the database: whoever has the database cannot look for a name.
-
-Budgets of very many people, whose names are in files, one a line.
+in the database: whoever has the database cannot look for a name. The command ``book charge`` reads
+names from a file, one a line, and writes those who may take part whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Holding all that a book knows by hash against what this version says of it."""
+"""All that a book knows by hash, held against what this version says of it.
+
+``dpaudit book recheck`` calls it. Whatever no longer holds is told, release by release, and the
+outcome is a line of the book's log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What the book keeps: data sets, budgets on them, and releases."""
+"""What the book keeps: data sets, budgets on them, releases, people and tokens.
+
+Each is a record with a table of its own, and stands in the lines of the log as it is written there.
+A field that is added later is left out where it has no value, so that old lines keep their hashes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ PARTS = 10**12
 
 
 class Status(StrEnum):
-    """How far a release has come."""
+    """The state of a release."""
 
     REQUESTED = "requested"
     """It is charged, and waits for approval; no ledger may be opened for it."""
@@ -57,7 +61,7 @@ Label: TypeAlias = Annotated[str, checked_text]
 
 
 class TableRecord(Record):
-    """What has a table of its own."""
+    """A record with a table of its own."""
 
     kind: ClassVar[str]
 
@@ -122,7 +126,7 @@ class DataSet(TableRecord):
 
 @dataclass(frozen=True)
 class BudgetRecord(TableRecord):
-    """What may be released about a data set.
+    """A budget: what may be released about a data set.
 
     Attributes:
         name: unique in the book.
@@ -265,7 +269,7 @@ class People(TableRecord):
 
 
 class Role(StrEnum):
-    """What the holder of a token may do; each may do all that those before it may."""
+    """The right of a token's holder; each may do all that those before it may."""
 
     VIEWER = "viewer"
     """See everything, and compute."""
@@ -282,7 +286,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Token(TableRecord):
-    """By what a server knows somebody.
+    """A token, by which a server knows somebody.
 
     Attributes:
         name: whose it is.

@@ -1,4 +1,8 @@
-"""What is left of the budgets of a data set, and how often a plan would fit."""
+"""What is left of the budgets of a data set, and how often a plan would fit.
+
+Commands, ``dpaudit check`` and the server ask it. It takes no lock, so that it is a look, and no
+promise: a release is admitted by :meth:`Book.reserve <dpaudit.book.Book.reserve>` alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from dpaudit.plan import Plan
 
 @dataclass(frozen=True)
 class BudgetUsage:
-    """What was charged to a budget, over the time (of those asked for) that is used most."""
+    """The charges of a budget, over the time (of those asked for) that is used most."""
 
     budget: BudgetRecord
     bucket: str
@@ -52,7 +56,7 @@ class BudgetUsage:
 
 @dataclass(frozen=True)
 class RemainingBudget:
-    """What may still be released about a data set, and how many releases there are by status."""
+    """The rest of a data set's budgets, and how many releases there are by status."""
 
     dataset: DataSet
     left: tuple[BudgetUsage, ...]

@@ -1,4 +1,8 @@
-"""A reserved release at the door of its ledger: it admits, and keeps the journal's head."""
+"""A reserved release at the door of its ledger: it admits, and keeps the journal's head.
+
+The book makes it and a ledger takes it, as budget and as anchor. It begins once, in one process,
+and whatever the database answers, nothing is drawn that was not reserved.
+"""
 
 from __future__ import annotations
 

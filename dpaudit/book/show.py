@@ -1,4 +1,7 @@
-"""What the commands of the book print."""
+"""What the commands of the book print, for people and with ``--json`` for programs.
+
+Texts of people are escaped, and the hash of a token is never shown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Signed exports of a book: who said what it held, and whether its log says the same."""
+"""Signed exports of a book: who said what it held, and whether its log says the same.
+
+``dpaudit book export --sign`` writes them, ``dpaudit verify`` and ``sign`` check them. A signature
+is given only to what the log itself adds up to.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Whoever changes anything holds the row ``head`` until the change is committed: in PostgreSQL by
 ``SELECT … FOR UPDATE``, in SQLite by ``BEGIN IMMEDIATE``. What threads of one process ask while it
-waits for the lock is done in the same transaction of the database, each change after the other.
+waits for the lock is done in the same transaction of the database, one after the other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_AT_ONCE = 256
 
 
 class Page:
-    """What one transaction sees, and the lines that it adds to the log.
+    """The view of one transaction, and the lines that it adds to the log.
 
     Attributes:
         state: data sets, budgets, and what was asked for of sums and releases.

@@ -1,4 +1,8 @@
-"""Reading the whole log again: does it hold, was every charge right, and are the tables its sum?"""
+"""The whole log read again: does it hold, was every charge right, and are the tables its sum?
+
+``dpaudit book verify``, reports and exports call it. It believes neither the tables nor the charges
+that the log states: each is computed again from the plans.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What this application offers: a second opinion on certificates."""
+"""What this application offers: a second opinion on certificates.
+
+The kernel's ``verify`` and ``report`` ask for it; dp-accounting is imported when it is used.
+"""
 
 from __future__ import annotations
 

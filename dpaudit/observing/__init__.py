@@ -1,4 +1,7 @@
-"""Libraries as they are: every noise that they draw, seen as an invocation of a plan."""
+"""Libraries as they are: every noise that they draw, seen as an invocation of a plan.
+
+An application, of ``dpaudit observe`` and of code that lets a ledger observe a library's draws.
+"""
 
 import lazy_loader
 

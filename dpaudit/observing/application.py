@@ -1,4 +1,7 @@
-"""``dpaudit observe``: what code draws by libraries, as a plan."""
+"""``dpaudit observe``: what code draws by libraries, as a plan.
+
+Every command loads this module, so that what observes is imported when it runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One use of a library's noise: what is drawn, for which value, and by whom it was asked for."""
+"""One use of a library's noise: what is drawn, for which value, and by whom it was asked for.
+
+Adapters make readings, the recorder makes calls of them, and a ledger observes draws. Labels name
+places of the user's code in a way that survives that lines move.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ UNKNOWN_EPSILON = 1e9
 
 @dataclass(frozen=True)
 class Reading:
-    """What an adapter reads off a call before the noise is drawn.
+    """The facts that an adapter reads off a call before the noise is drawn.
 
     Attributes:
         primitive: the library's name for it.
@@ -93,7 +97,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Charge:
-    """What a library says that some calls have cost, together.
+    """The cost that a library states for some calls together.
 
     Attributes:
         library: which says so.

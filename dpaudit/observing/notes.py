@@ -1,4 +1,8 @@
-"""What an observed run drew, and the plan that declares just that."""
+"""What an observed run drew, and the plan that declares just that.
+
+``dpaudit observe`` writes it. Where a library says nothing of a sensitivity, the plan proves
+nothing until a person says it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ class Noted:
 
 @dataclass
 class Notes:
-    """What libraries did while they were observed; it holds private values.
+    """The record of what libraries did while they were observed; it holds private values.
 
     Attributes:
         calls: every draw, in order.

@@ -1,6 +1,7 @@
-"""What an observed run drew, as a plan file that a person can read, correct and declare.
+"""Libraries as they are: what code draws by them, what that costs, and what they charge for it.
 
-Libraries as they are: what code draws by them, what that costs, and what they charge for it.
+``dpaudit observe`` calls :func:`observe_target`. What was seen is certified as what ran, and as no
+more; the plan is written as a file that a person can read, correct and declare.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class Observation:
-    """What a run of some code drew.
+    """The outcome of a run of some code: what it drew.
 
     Attributes:
         name: of the code.

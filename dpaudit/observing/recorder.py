@@ -52,7 +52,7 @@ class Patch:
 
 
 class Adapter(Protocol):
-    """What is known of a library: where it draws noise, and what that noise is in a plan."""
+    """The knowledge of a library: where it draws noise, and what that noise is in a plan."""
 
     library: str
     """As it is named when it is installed."""
@@ -67,7 +67,7 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True)
 class _Use:
-    """Where draws go while a block runs."""
+    """The place where draws go while a block runs."""
 
     relation: Relation
     notes: Notes
@@ -87,7 +87,7 @@ class _Use:
 
 
 class Recorder:
-    """What a patched library tells of its draws. It is one and the same whatever block runs.
+    """The recorder of a patched library's draws, one and the same whatever block runs.
 
     Code that has imported a patched function by its name keeps it; outside of blocks such a
     function does what it always did.

@@ -1,4 +1,7 @@
-"""What ``dpaudit observe`` prints; parameters of libraries may depend on private data."""
+"""What ``dpaudit observe`` prints; parameters of libraries may depend on private data.
+
+Texts of the code are escaped.
+"""
 
 from __future__ import annotations
 

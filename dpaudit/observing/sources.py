@@ -1,10 +1,9 @@
-"""Generators of noise that code takes in hand: who knows their state can draw the noise again.
+"""Home-made noise: the generators that it comes from, and its way to the value that it hides.
 
-Home-made noise on its way from the draw to the value that it hides, whatever holds its numbers.
-
-Noise remembers its law until it meets a value: what comes out then is the release. How far a value
-moves only its author knows, so a plan must say it. Noise that hid a value must be seen in no other
-way: who sees both knows the value.
+Adapters of numpy and torch use it, and that of diffprivlib for its generators. Noise remembers its
+law until it meets a value: what comes out then is the release. How far a value moves only its
+author knows, so a plan must say it. Noise that hid a value must be seen in no other way: who sees
+both knows the value, and so does who knows the state of the generator.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ _SUMS = ("add", "subtract")
 
 
 class Fate:
-    """What became of one draw and of all that was made of it."""
+    """The fate of one draw and of all that was made of it."""
 
     def __init__(self, draws: int) -> None:
         self.left = draws
@@ -167,7 +166,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class Source:
-    """Where noise comes from: its law and scale, whoever records it, and what became of it."""
+    """The origin of noise: its law and scale, whoever records it, and what became of it."""
 
     law: str
     scale: float

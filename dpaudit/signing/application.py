@@ -1,4 +1,8 @@
-"""The commands of signatures: ``keygen`` and ``sign``."""
+"""The commands ``keygen`` and ``sign``, and the options by which other commands sign and verify.
+
+Every command loads this module, so that cryptography is imported when it is used. A password comes
+from the environment or a terminal, never from a command's words, which all can see.
+"""
 
 from __future__ import annotations
 

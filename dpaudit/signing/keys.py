@@ -1,4 +1,8 @@
-"""Ed25519 keys: files of them, and what makes a public key fit to be believed."""
+"""Ed25519 keys: files of them, keys that an SSH agent holds, and what makes one fit to be believed.
+
+An agent is asked by the client of paramiko, and the key never leaves it. No file is overwritten, a
+private one can be read by its owner alone, and a key for which everybody can sign is refused.
+"""
 
 from __future__ import annotations
 

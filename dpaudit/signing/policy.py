@@ -49,7 +49,7 @@ _WHOLE = ("add-remove", "replace-one", "zero-out")
 
 @dataclass(frozen=True)
 class Seen:
-    """What a policy is held against.
+    """The facts that a policy is held against.
 
     Attributes:
         certificate: what was signed; its proof was computed again.
@@ -181,7 +181,7 @@ class Attack(fields.Record):
 
 @dataclass(frozen=True)
 class Policy(fields.Record):
-    """What a certificate must say, which besides must be *certified*, and not signed in the future.
+    """The demands on a certificate, which besides must be *certified*, and not signed in future.
 
     Attributes:
         keys: ids of those who may sign; where there are none, all keys that are given must.

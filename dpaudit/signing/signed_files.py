@@ -1,4 +1,8 @@
-"""Signing what a file says, and checking who said it."""
+"""Signing what a file says, and checking who said it.
+
+The commands ``sign`` and ``verify`` call it. Nothing is signed that was not verified, and nothing
+is read before the signature holds.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""DSSE envelopes: a payload, its type, and who signed both.
+"""What is signed: in-toto statements as canonical JSON, in DSSE envelopes.
 
 The format, and what is signed of it (PAE), are those of DSSE 1.0 (secure-systems-lab/dsse). Reading
-is stricter: bytes have one text of base64, every signature names its key, and no key signs twice.
-
-What is signed: in-toto statements, as canonical JSON.
+is stricter: bytes have one text of base64, every signature names its key, no key signs twice, and a
+payload is believed only if the statement that was read would be written as the same bytes.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ EXPORT_TYPE = "urn:dpaudit:book-export:1"
 
 @dataclass(frozen=True)
 class Statement:
-    """What is stated of subjects.
+    """A statement about subjects.
 
     Attributes:
         kind: type of the predicate, a URI.

@@ -3,6 +3,7 @@
 Central: clipped updates are summed with noise, and the wrapped strategy gets the mean as one
 client's model; what it makes of that is post-processing (DP-FedAvg: McMahan et al. 2018, Algorithm
 1, with a fixed denominator; adaptive: Andrew et al. 2021, Algorithm 1). Local: each client's noise.
+What clients measure besides is not asked for, or becomes 1.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def update_plan(
 
 @dataclass(frozen=True)
 class Adaptive(Checked):
-    """How the clip norm follows the updates, within the declared noise.
+    """The rule by which the clip norm follows the updates, within the declared noise.
 
     Attributes:
         quantile: of norms that the clip norm is to be.
@@ -82,7 +83,7 @@ class Adaptive(Checked):
 
 
 class PrivateStrategy(Strategy):  # type: ignore[misc]
-    """Any strategy, whose models keep each client private; what clients measure is not asked for.
+    """A strategy whose models keep each client private; what clients measure is not asked for.
 
     Args:
         strategy: that takes the private mean for one client's model. Where the plan samples it

@@ -1,6 +1,7 @@
 """Private trainings with the ``Trainer`` of Hugging Face: every noisy step goes through a ledger.
 
-``docs/training.md`` tells what a ``Trainer`` does that is not private, even with opacus' optimizer.
+It refuses the settings that do not go together with clipped gradients, and logs nothing that was
+computed from private rows. ``docs/training.md`` tells what a ``Trainer`` does that is not private.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Releases a page at a time, the newest first.
+"""The actions for programs: JSON in and out, each caller by a bearer token.
 
-The same actions for programs: JSON in and out, each caller by a bearer token.
+Pages call the same functions, among them the search for releases, a page at a time and the newest
+first. Who may do what is said in one table, and whoever may not is refused and logged.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Asked:
 
 @dataclass
 class Ended:
-    """How a release ended: with the text of its journal, or why it was abandoned."""
+    """The end of a release: the text of its journal, or why it was abandoned."""
 
     __pydantic_config__ = _STRICT
     journal: str = ""
@@ -155,7 +156,7 @@ class Ended:
 
 @dataclass
 class Remark:
-    """Why something was decided."""
+    """A reason for a decision."""
 
     __pydantic_config__ = _STRICT
     why: str = ""

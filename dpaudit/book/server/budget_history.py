@@ -24,7 +24,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Point:
-    """What is left after a day, or of a period: a share from 0 to 1, rounded down by its text."""
+    """The rest after a day, or of a period: a share from 0 to 1, rounded down by its text."""
 
     at: str
     used: float
@@ -41,7 +41,7 @@ class Point:
 
 
 class BudgetHistory:
-    """What was charged to budgets that never begin again, by day; of the others the sums.
+    """The charges of budgets that never begin again, by day; of the others the sums.
 
     The log is only ever added to, so that what was read of it stays so.
     """

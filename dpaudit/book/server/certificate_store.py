@@ -1,4 +1,8 @@
-"""Certificates by their hash, from a folder to which others write."""
+"""Certificates by their hash, from a folder to which others write.
+
+Pages of releases look them up. No part of a request becomes part of a path, no link is followed,
+and the hash of what is shown is computed again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _KEPT = 16
 
 
 class CertificateStore:
-    """Finds certificates by hash alone: no part of a request is ever part of a path.
+    """A folder's certificates, by hash alone: no part of a request is ever part of a path.
 
     Args:
         folder: where they are, at any depth; None for an empty shelf.

@@ -1,4 +1,8 @@
-"""The door of the server: who asks, how much they may send, and what no answer may show."""
+"""The door of the server: who asks, how much they may send, and what no answer may show.
+
+Every request passes it before anything reads the body. Whatever goes wrong is one sentence; what
+the database says of it stays in the server's own log.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class Guard:
-    """Stands before everything else of the application.
+    """The guard before everything else of the application.
 
     It knows the caller before the body is read, stops bodies that are too large, sets the headers
     of every answer, and turns whatever happens into one sentence.

@@ -1,6 +1,7 @@
-"""Pages and their forms: who may open them, and what a browser sends back.
+"""The pages for people, and their forms: who may open them, and what a browser sends back.
 
-The pages for people.
+Each is a function of a visit, in one table with the role that may see it. A form changes nothing
+without the session's proof, and no page has a script.
 """
 
 from __future__ import annotations

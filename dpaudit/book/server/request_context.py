@@ -1,6 +1,7 @@
-"""Who asks: bearer tokens of programs, sessions of people, and what is logged of those refused.
+"""What every request needs: the book, who asks, what was sent, and a turn at what is heavy.
 
-What every request needs: the book, who asks, what was sent, and what may be heavy.
+Who asks is known by a bearer token or a session; the book is asked again each time, so that a token
+that was revoked holds nowhere. Refusals go to the book's log, however many there are, in few lines.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PAUSE, _MOST_LINES, _DAY = 60.0, 50, 86400.0
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a token that holds.
+    """A person or program with a token that holds.
 
     Attributes:
         token: what the book knows of them.
@@ -90,7 +91,7 @@ class _Session:
 
 
 class Callers:
-    """Knows callers by their tokens and sessions, of which it keeps nothing that would let one in.
+    """The callers, by tokens and sessions, of which nothing is kept that would let one in.
 
     Every request asks the book again, so that a token that was revoked holds nowhere.
     """
@@ -148,7 +149,7 @@ class Callers:
 
 
 class Denials:
-    """Writes into the book's log who tried what they may not, so that no flood can fill it.
+    """The denied attempts, written into the book's log so that no flood can fill it.
 
     The first attempt of each caller and action has a line at once, and then there is at most one a
     minute, which counts what came since the one before: of each caller 50 a day, those of whom
@@ -204,16 +205,16 @@ _SECONDS = 4.0
 
 
 class BusyError(DpAuditError):
-    """What takes long is done for somebody else; nothing was done."""
+    """An error: what takes long is done for somebody else; nothing was done."""
 
 
 class TooLargeError(DpAuditError):
-    """More was sent than is read, or it would take too long."""
+    """An error: more was sent than is read, or it would take too long."""
 
 
 @dataclass
 class ServerContext:
-    """What a server has at hand.
+    """The things that a server has at hand.
 
     Attributes:
         book: the book.

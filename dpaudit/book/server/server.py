@@ -1,8 +1,7 @@
-"""The application: pages for people, the API for programs, and the guard before both.
+"""The server: the application that it runs, where it listens, and under which conditions.
 
-Connections on which nothing is asked: they end, so that there is room for others.
-
-The server: where it listens, and under which conditions.
+``dpaudit book serve`` calls :func:`serve`, and tests :func:`application`. Others can reach it only
+where TLS hides their tokens, and a connection that asks nothing ends.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ async def _lifespan(context: ServerContext) -> AsyncIterator[None]:
 
 
 class _Sentences:
-    """What the libraries say of a request, in the words of the guard."""
+    """The errors that libraries make of a request, in the words of the guard."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -145,7 +144,7 @@ SECONDS = 20.0
 
 
 class IdleTimeoutProtocol(H11Protocol):  # type: ignore[misc]
-    """HTTP/1.1 as uvicorn speaks it, which by itself waits for ever for a request to begin."""
+    """A connection of uvicorn, which by itself waits for ever for a request to begin."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to wait."""
@@ -170,7 +169,7 @@ _MOST_CONNECTIONS = 800
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server listens.
+    """The address at which a server listens.
 
     Attributes:
         host: an address of this machine.

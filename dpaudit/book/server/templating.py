@@ -1,4 +1,7 @@
-"""Pages from templates: everything is escaped, and nothing is missing in silence."""
+"""Pages from templates: everything is escaped, and nothing is missing in silence.
+
+Pages, errors and the compliance report are made here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""dp-accounting: plans as its events, and its opinion on a certificate."""
+"""dp-accounting: plans as its events, and its opinion on a certificate.
+
+Its numbers are a cross-check: no certificate rests on them.
+"""
 
 from dpaudit.interchange.dp_accounting.events import (
     contributions,

@@ -57,7 +57,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Grid:
-    """How a law is discretised.
+    """The grid on which a law is discretised.
 
     Attributes:
         interval: between its losses.

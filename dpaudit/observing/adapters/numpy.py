@@ -1,6 +1,6 @@
-"""Noise of numpy that is no array, so that whoever makes one of it says so.
+"""Home-made noise of numpy.random and scipy.stats: seen where it is added to a value.
 
-Home-made noise of numpy.random and scipy.stats: seen where it is added to a value.
+Noise is held by an object that is no array, so that whoever makes one of it says so.
 """
 
 from __future__ import annotations

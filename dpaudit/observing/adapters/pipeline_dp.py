@@ -1,12 +1,9 @@
-"""Collections by key of a library, so that what one unit changes stays at its keys.
-
-Releases of neighbours are compared one by one: an order, or a sample, that follows from the order
-of rows would be no match.
-
-PipelineDP: where it draws noise, and what that noise is in a plan.
+"""PipelineDP: where it draws noise, and what that noise is in a plan.
 
 It bounds to how many partitions a privacy unit contributes, and how far it moves each. So the noise
-of each partition is a release of its own, and one unit moves no more of them than that.
+of each partition is a release of its own, and one unit moves no more of them than that. Its
+collections are put in the order of keys: releases of neighbours are compared one by one, and an
+order, or a sample, that follows from the order of rows would be no match.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from dpaudit.observing.calls import fingerprint, least_known
 
 
 class Lazy:
-    """What is computed whenever it is asked for, as all collections of the library."""
+    """A collection that is computed whenever it is asked for, as all of the library."""
 
     def __init__(self, made: Callable[[], Iterable[Any]]) -> None:
         self._made = made
@@ -175,6 +172,9 @@ def _combined(recorder: Recorder, original: Any) -> Any:
 
     def compute(own: Any, accumulator: Any) -> Any:
         if recorder.active:
+            # A combiner draws its numbers in one order for every partition, and fewer than 100. The
+            # turn of a draw therefore says which number it is, so that the same number of all
+            # partitions is one invocation.
             recorder.memory["combiner"] = own, iter(range(100))
         return original(own, accumulator)
 

@@ -1,6 +1,6 @@
-"""Noise of torch that is told of all that is done with it.
+"""Home-made noise of torch: seen where it is added to a value.
 
-Home-made noise of torch: seen where it is added to a value.
+Noise is a subclass of tensors that is told of all that is done with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Membership audits of one training run: with canaries of its own, or from given scores.
+"""Membership audits: of one training run, of given scores, and of models beside shadow models.
 
-Membership inference with shadow models.
+Python and ``dpaudit audit --canaries`` call them. All that decides how scores are judged, but for
+the scores, is fixed before anything is trained.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def audit_one_run(
 
 
 class MembershipAttack(StrEnum):
-    """How the scores of the target model are judged."""
+    """The way in which scores of the target model are judged."""
 
     THRESHOLD = "loss-threshold"
     """By one threshold for all examples (Yeom et al. 2018); no shadow models."""

@@ -1,15 +1,10 @@
-"""What a membership audit tests: a stated (ε, δ), a plan's whole curve, or both.
+"""From scores to guesses, and from right guesses to a bound, all fixed before a score is seen.
 
-How well an attack's scores tell members from non-members: a description, not evidence.
-
-From scores to guesses, and from right guesses to a bound, all fixed before a score is seen.
-
-A rule says how many of the largest scores are guessed to be members and how many of the smallest
-to be none. Rules of which each guesses all that those before do are one series, and cost no more
-than one rule. Equal scores are ordered at random: the order in which canaries are stored may follow
-their membership.
-
-Weighing guesses about who was trained on: what is fixed before, and the record after.
+What is tested is a stated (ε, δ), a plan's whole curve, or both. A rule says how many of the
+largest scores are guessed to be members and how many of the smallest to be none. Rules of which
+each guesses all that those before do are one series, and cost no more than one rule. Equal scores
+are ordered at random: the order in which canaries are stored may follow their membership. Beside
+the evidence a record has the operating points of the scores, which describe and prove nothing.
 """
 
 from __future__ import annotations
@@ -224,7 +219,7 @@ _SHARES = (0.9, 0.1)
 
 @dataclass(frozen=True)
 class Rule(Checked):
-    """How many guesses are made.
+    """The number of guesses.
 
     Attributes:
         members: of the largest scores, guessed to be members.
@@ -253,7 +248,7 @@ class Rule(Checked):
 
 @dataclass(frozen=True)
 class Series:
-    """Rules of which each makes all guesses of those before it.
+    """A series of rules, each of which makes all guesses of those before it.
 
     Attributes:
         rules: by number of guesses.
@@ -266,7 +261,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Design:
-    """What is guessed, and what is made of it.
+    """The plan of all guesses, and what is made of them.
 
     Attributes:
         canaries: m, with and without a guess.
@@ -359,7 +354,7 @@ def guess(
 
 @dataclass(frozen=True)
 class OneRunEvidence:
-    """What the guesses of one run show, all rules together.
+    """The evidence of one run's guesses, all rules together.
 
     Attributes:
         design: what was fixed in advance.
@@ -470,7 +465,7 @@ class OneRunEvidence:
 
 
 class GuessAudit:
-    """What is decided before anything is trained.
+    """The decisions that stand before anything is trained.
 
     Args:
         null: what is tested.

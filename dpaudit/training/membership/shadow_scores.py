@@ -1,14 +1,10 @@
-"""Likelihood-ratio attack with shadow models (Carlini et al. 2022, "First Principles").
+"""How shadow models judge the scores of a target model.
 
-Shadow models are trained on random halves of the examples. For every example the scores of the
-models that saw it and of those that did not are each fitted by a normal law, and the score of the
-target model is judged by their likelihood ratio (online), or by the second law alone (offline),
-where no model has to be trained on the target's examples.
-
-Robust membership inference with few shadow models (Zarifzadeh, Liu and Shokri 2024).
-
-An example is compared with other examples: has the target model become surer of its label than
-shadow models are on average, and by more than of the labels of the others?
+Shadow models are trained on random halves of the examples. LiRA (Carlini et al. 2022, "First
+Principles"): for every example the scores of the models that saw it and of those that did not are
+each fitted by a normal law, and the target's score is judged by their likelihood ratio (online), or
+by the second law alone (offline). RMIA (Zarifzadeh, Liu and Shokri 2024) compares examples: has the
+target become surer of a label than shadow models are, and by more than of the labels of others?
 """
 
 from __future__ import annotations

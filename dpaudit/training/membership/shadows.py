@@ -1,8 +1,8 @@
-"""Training models on random subsets of the examples under attack, in processes of their own.
+"""Models trained on random subsets of the examples under attack, in processes of their own.
 
-Trainings under attack by more than one example at once: a range of points, a whole data set.
-
-Each is a ``train(mask, rng)`` made of another, so that every attack on memberships takes it.
+Every audit here trains by it. A model's scores follow from the seed, its role and its number,
+wherever it is trained. Trainings under attack by a range of points or a whole data set are made of
+others, so that every attack takes them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def canary_words(train: Train) -> str:
 
 
 class Role(IntEnum):
-    """What randomness is for; the roles never share a generator."""
+    """A use of randomness; the roles never share a generator."""
 
     TARGET_MASKS = 0
     SHADOW_MASKS = 1
@@ -171,7 +171,7 @@ class _Training:
 
 @dataclass(frozen=True)
 class RangeScores:
-    """Was the model trained on any point near this one? The question of Tao and Shokri 2024, RaMIA.
+    """A training asked whether it saw any point near this one (Tao and Shokri 2024, RaMIA).
 
     Attributes:
         train: like a :data:`Train`, but gives for each example the scores of points sampled from
@@ -211,7 +211,7 @@ class RangeScores:
 
 @dataclass(frozen=True)
 class DatasetScores:
-    """Was the model trained on the data of this owner, all of them together or none?
+    """A training asked whether it saw the data of an owner, all of them together or none.
 
     The score of a data set is the mean rank of its examples' scores among all: how much of it looks
     used, as in dataset usage inference (Tong, Ye, Zarifzadeh and Shokri 2025), with ranks in place

@@ -1,4 +1,7 @@
-"""Trainings with opacus in a ledger."""
+"""Trainings with opacus in a ledger.
+
+Names load when they are asked for, as opacus and torch take seconds; a missing one is a sentence.
+"""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 """What a data loader draws: which scheme it follows, and the sizes of its batches.
 
-Sizes of sampled batches are private (they tell of who takes part), so they stay in memory.
+:func:`watch` counts what a sampler yields; findings compare it with the plan. Sizes of sampled
+batches are private (they tell of who takes part), so they stay in memory.
 """
 
 from __future__ import annotations
@@ -224,6 +225,8 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
             stream.draw(getattr(batch, "units", len(batch)))
             yield batch
 
+    # The class is replaced, and no wrapper is put around the sampler: loaders keep the object that
+    # they were made with, opacus asks isinstance of it, and Python looks for __iter__ in its class.
     sampler.__class__ = type(kind.__name__, (kind,), {"__iter__": counted})
     sampler._dpaudit_stream = stream
 

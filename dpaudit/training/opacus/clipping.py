@@ -1,15 +1,15 @@
-"""Adaptive clipping, with the number of unclipped gradients in the same noisy release.
+"""Two ways to clip that say more than one sum: adaptive clipping, and ghost clipping.
 
-Andrew, Thakkar, McMahan & Ramaswamy 2021, Algorithm 1: a step releases the sum of gradients clipped
-to C, at noise multiplier z_Δ, and Σ (b − ½) over the batch, b = 1 where a gradient was not clipped,
-with noise σ_b. A unit moves the sum by at most C and the count by ½. Measured in their noise, times
-z with 1/z² = 1/z_Δ² + 1/(2σ_b)² (Theorem 1), both together move by at most 1: the step is one
-Gaussian mechanism of noise multiplier z.
+Adaptive (Andrew, Thakkar, McMahan & Ramaswamy 2021, Algorithm 1): a step releases the sum of
+gradients clipped to C, at noise multiplier z_Δ, and Σ (b − ½) over the batch, b = 1 where a
+gradient was not clipped, with noise σ_b. A unit moves the sum by at most C and the count by ½.
+Measured in their noise, times z with 1/z² = 1/z_Δ² + 1/(2σ_b)² (Theorem 1), both together move by
+at most 1: the step is one Gaussian mechanism of noise multiplier z. opacus 1.6 divides the count,
+not centred, by the size of the batch, which add-remove protects. Here the centred count is divided
+by the expected batch size, and C moves by that.
 
-opacus 1.6 divides the count, not centred, by the size of the batch, which add-remove protects. Here
-the centred count is divided by the expected batch size, and C moves by that.
-
-Sums that ghost clipping left in the gradients: by the two passes of the loss alone.
+Ghost: the loss clips, in two passes, and its sums lie in the gradients before any optimizer sees
+them. They are taken if these two passes alone made them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class AdaptiveNoise(GradientNoise):
 
 
 class GhostSums:
-    """Watches the two passes of one model's loss, of which the second sums clipped gradients.
+    """A watch on the two passes of one model's loss, of which the second sums clipped gradients.
 
     The model is asked for its clipping coefficients between the passes, and told to look again
     after the second, so that these two moments bound what the second pass adds. A gradient that
@@ -145,6 +145,8 @@ class GhostSums:
         self._left = TensorCopies()  # the gradients after the second pass
         module.get_clipping_coef = self._begin
         module.enable_hooks = self._end
+        # The class of this one object is replaced: Python looks for __call__ in the class alone,
+        # and the user calls the criterion that make_private returned.
         kind = type(criterion)
         criterion.__class__ = type(kind.__name__, (kind,), {"__call__": _losses_of(kind, self)})
         self._announced = False

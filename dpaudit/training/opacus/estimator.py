@@ -39,7 +39,7 @@ _NORM = 2**0.5
 
 @dataclass(frozen=True)
 class Privacy(Checked):
-    """What a classifier may learn of its rows. It knows no data, and cannot be changed.
+    """The bounds of what a classifier may learn. It knows no data, and cannot be changed.
 
     Attributes:
         noise_multiplier: of gradients, in clip norms.

@@ -1,4 +1,7 @@
-"""What a certificate of an opacus training must say besides its numbers."""
+"""What a certificate of an opacus training must say besides its numbers.
+
+A training asks when it certifies. An error breaks the proof, and what is proved instead is said.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Batches of units that are drawn by coins: users with all their rows, and at most so many.
+"""Batches of units: drawn by coins, of users with all their rows, or the same in every pass.
 
 Users as units (McMahan et al. 2018, *Learning differentially private recurrent language models*,
 here by coins): who takes part does so with all rows, whose summed or averaged gradient is clipped
 to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
-
-Batches that are the same in every pass.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class UnitBatch(list[int]):
 
 
 class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
-    """Draws units by coins, as opacus does, and yields all rows of ``most`` of them at most.
+    """A sampler of units by coins, as opacus', with all rows of at most ``most`` of them.
 
     Attributes:
         by_user: whether a unit is a user, or a row.
@@ -208,7 +206,7 @@ def _is_name(name: Any) -> bool:
 
 
 class UserSums:
-    """Stands before the clipping of one attached optimizer: clips users, not rows."""
+    """The sums of users, which are clipped in place of rows in one attached optimizer."""
 
     def __init__(self, optimizer: Any, loader: PoissonLoader, module: Any) -> None:
         if module is None:

@@ -1,17 +1,16 @@
-"""An opacus optimizer whose noise goes through a ledger.
+"""Opacus optimizers whose noise goes through a ledger: of one process, of several, and correlated.
 
-Trainings whose noise is correlated over their steps: DP-FTRL and matrix factorisation.
+:func:`~dpaudit.training.opacus.attach` makes them. Each compares the step that is due with the plan
+before its noise, and is refused by the ledger or charged before it is drawn.
 
-Kairouz et al. 2021 (DP-FTRL) and Choquette-Choo et al. 2023 (banded factorisations, several
-passes): what is released are the noisy prefix sums of clipped gradients, and each step takes their
-difference. The noise is the ledger's own. A unit takes part once a pass, always in the same batch.
+*Several processes*: each has a shard of the units and its own batches; process 0 alone adds noise,
+to its own part of a sum that is formed afterwards. So a step is one release of the whole, if all
+processes clip to the same norm and no unit is in two shards. Before each step all processes say
+what they are about to do; one that refuses stops them all, before noise.
 
-Trainings of several processes: process 0 holds the ledger, and the others ask it.
-
-Every process has a shard of the units and its own batches; process 0 alone adds noise, to its own
-part of a sum that is formed afterwards. So a step is one release of the whole, if all processes
-clip to the same norm and no unit is in two shards. Before each step all processes say what they are
-about to do; one that refuses stops them all, before noise.
+*Correlated noise* (DP-FTRL, Kairouz et al. 2021; banded factorisations, Choquette-Choo et al.
+2023): what is released are the noisy prefix sums of clipped gradients, and each step takes their
+difference. The noise is the ledger's own. A unit takes part once a pass, in the same batch.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Ready(NamedTuple):
 
 
 class ObservedOptimizer:
-    """Stands before ``add_noise`` of one optimizer.
+    """The guard before ``add_noise`` of one optimizer.
 
     Args:
         optimizer: of opacus; its methods are replaced on this one object.
@@ -460,7 +459,7 @@ def from_all(value: Any) -> list[Any]:
 
 
 class RemoteLedger:
-    """Stands for the ledger of process 0 in another process.
+    """A stand-in for the ledger of process 0 in another process.
 
     Attributes:
         plan: that of the ledger; None before the first optimizer is attached.

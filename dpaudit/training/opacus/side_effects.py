@@ -1,6 +1,7 @@
-"""Copies of tensors, to see later whether they are still the same.
+"""What a training may do beside its ledger: other steps, and randomness that is used again.
 
-What a training may do beside its ledger: other steps, and randomness that is used again.
+Optimizers look before each step, findings at the end. Copies of tensors tell whether something else
+wrote to them; digests and copies never leave the process.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Inputs:
 
 
 class Writes:
-    """Who writes to a model: the steps of attached optimizers, each after its noise.
+    """The writers of a model: steps of attached optimizers, each after its noise.
 
     Args:
         optimizer: of opacus; the one that it wraps steps only after noise was added, and by it.

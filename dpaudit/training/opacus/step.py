@@ -1,6 +1,7 @@
-"""One noisy step of an opacus optimizer.
+"""One noisy step of an opacus optimizer: its noise, and the optimizers and models that can take it.
 
-What opacus cannot do with a model, in one sentence and before anything is charged.
+What opacus cannot do with a model is told in one sentence, before anything is charged and without
+a size of a batch, which is private.
 """
 
 from __future__ import annotations
