@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpaudit import book as books
 from dpaudit.base.applications import offer
 from dpaudit.base.errors import AccessError, InputError
 from dpaudit.base.names import checked_name
@@ -24,7 +25,6 @@ from dpaudit.cli.option_groups import Service
 from dpaudit.cli.options import AllowWork, Settings, option, without_password, working
 
 if TYPE_CHECKING:
-    from dpaudit.book import Book
     from dpaudit.book.booking import Booking
     from dpaudit.workflow.checking import OtherBudgets
 
@@ -60,7 +60,7 @@ def who(by: str | None) -> str:
     return by or getpass.getuser()
 
 
-def open_book(url: str, dataset: str | None = "") -> Book:
+def open_book(url: str, dataset: str | None = "") -> books.Book:
     """Open the book at a URL.
 
     Raises:
@@ -70,9 +70,7 @@ def open_book(url: str, dataset: str | None = "") -> Book:
     if dataset is None:
         raise typer.BadParameter("--dataset is missing; name a data set of the book")
     require("book", "sqlalchemy", what="the book")
-    from dpaudit.book import Book
-
-    return Book(url)
+    return books.Book(url)
 
 
 def charging_of(
@@ -104,10 +102,9 @@ def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets
         _refuse_alone(dataset)
         return None
     kept = open_book(book, dataset)
-    from dpaudit.book import remaining_budgets
     from dpaudit.book.booking import budget_rows
 
-    return partial(budget_rows, remaining_budgets(kept, dataset)[0])
+    return partial(budget_rows, books.remaining_budgets(kept, dataset)[0])
 
 
 def _refuse_alone(dataset: str | None) -> None:
@@ -119,10 +116,9 @@ def _refuse_alone(dataset: str | None) -> None:
 def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
     """Make a book, or bring the tables of one up to date."""
     require("book", "sqlalchemy", what="the book")
-    from dpaudit.book import Book
     from dpaudit.cli.show import print_result
 
-    Book.create(url, by=who(by))
+    books.Book.create(url, by=who(by))
     print_result(
         "the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION"
     )
@@ -136,14 +132,13 @@ def clock(
 ) -> None:
     """Say that the clock is right, after a pause in which a budget would begin anew."""
     book = open_book(url)
-    from dpaudit.book import set_clock
     from dpaudit.cli.show import print_result
 
     try:
         told = date.fromisoformat(day)
     except ValueError:
         raise InputError("DATE is no day; it must be like 2026-11-23.") from None
-    set_clock(book, told, by=who(by))
+    books.set_clock(book, told, by=who(by))
     print_result(f"it is {told}, and the book goes on")
 
 
@@ -159,11 +154,10 @@ def dataset(
 ) -> None:
     """Enter a data set: who is protected, and of a period if not of all time."""
     book = open_book(url)
-    from dpaudit.book import DataSet
     from dpaudit.cli.show import print_result
 
     record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
-    made = DataSet.from_dict(record)
+    made = books.DataSet.from_dict(record)
     book.add(made, by=who(by))
     print_result(f"{made.name} protects {made.protects}", dataset=made.to_dict())
 
@@ -187,7 +181,6 @@ def budget(
 ) -> None:
     """Enter a budget on a data set, or retire one."""
     book = open_book(url, dataset if retire is None else "")
-    from dpaudit.book import BudgetRecord, limit_of
     from dpaudit.cli.show import print_result
     from dpaudit.project.targets import parse_table
 
@@ -195,8 +188,8 @@ def budget(
         book.retire(name, by=who(by), why=retire)
         print_result(f"{name} counts no longer", budget=name)
         return
-    stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
-    made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
+    stated = books.limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
+    made = books.BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
     book.add(made, by=who(by))
     print_result(f"{name}: {stated}, {window}, of {dataset}", budget=made.to_dict())
 
@@ -260,10 +253,10 @@ def status(
 ) -> None:
     """Show what is left of each budget, and what could still be released."""
     book = open_book(url)
-    from dpaudit.book import remaining_budgets, show
+    from dpaudit.book import show
     from dpaudit.book.booking import fit
 
-    rooms = remaining_budgets(book, dataset, period=period)
+    rooms = books.remaining_budgets(book, dataset, period=period)
     if plan is not None and len(rooms) != 1:
         raise typer.BadParameter("--plan asks of one data set; add --dataset")
     with working("room"):
@@ -312,7 +305,6 @@ def verify(
 ) -> None:
     """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
     book = open_book(url)
-    from dpaudit.book import verify_book
     from dpaudit.cli.show import verification
     from dpaudit.ledger import FileAnchor
     from dpaudit.workflow.verifying import Verification
@@ -320,7 +312,7 @@ def verify(
     if new_anchor and anchor is None:
         raise typer.BadParameter("--new-anchor is given without --anchor; give its path too")
     kept = None if anchor is None else FileAnchor(anchor)
-    facts = verify_book(book, kept, new_anchor=new_anchor)
+    facts = books.verify_book(book, kept, new_anchor=new_anchor)
     for path in journals or ():
         book.check_journal(path)
     found = facts | {"journals": len(journals or ())}
@@ -340,14 +332,13 @@ def people(
 ) -> None:
     """Give each unit of a data set a budget of its own; the key is made where there is none."""
     book = open_book(url, dataset)
-    from dpaudit.book import add_people, limit_of
     from dpaudit.book.people import key_of
     from dpaudit.cli.show import print_result
     from dpaudit.project.targets import parse_table
 
-    stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
+    stated = books.limit_of(parse_table("--limit", limit, "rho = 0.1"))
     own = key_of(key, make=True)
-    add_people(book, name, str(dataset), stated, key=own, by=who(by))
+    books.add_people(book, name, str(dataset), stated, key=own, by=who(by))
     print_result(f"{name}: {stated}, of each unit of {dataset}", limit=stated.to_dict())
 
 
@@ -416,17 +407,17 @@ def token(
 ) -> None:
     """Give somebody a token for the server, in place of the one that they had; it is shown once."""
     book = open_book(url)
-    from dpaudit.book import issue, revoke, show, tokens
+    from dpaudit.book import show
     from dpaudit.cli.show import answered, print_result
 
     if not name:
-        show.tokens(tokens(book))
+        show.tokens(books.tokens(book))
         return
     if revoked:
-        revoke(book, name, by=who(by))
+        books.revoke(book, name, by=who(by))
         print_result(f"the token of {name} holds no longer", name=name)
         return
-    text = issue(book, name, role, by=who(by), until=until)
+    text = books.issue(book, name, role, by=who(by), until=until)
     if not answered("token", {"name": name, "token": text}):
         typer.echo(text)
 
@@ -455,12 +446,12 @@ def deny(
 
 def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> None:
     book = open_book(url)
-    from dpaudit.book import decide, record_refusal, show
+    from dpaudit.book import show
 
     try:
-        decided = decide(book, release, by=by, approve=approved, why=why)
+        decided = books.decide(book, release, by=by, approve=approved, why=why)
     except AccessError as error:
-        record_refusal(book, by, what="approve", why=str(error))
+        books.record_refusal(book, by, what="approve", why=str(error))
         raise
     show.releases([decided])
 
@@ -474,10 +465,9 @@ def publish(
 ) -> None:
     """Declare a data set public: anybody may see on the server what is released about it."""
     book = open_book(url)
-    from dpaudit.book import publish as declare
     from dpaudit.cli.show import print_result
 
-    declare(book, name, by=who(by), public=not withdraw)
+    books.publish(book, name, by=who(by), public=not withdraw)
     print_result(
         f"{name} is {'no longer ' if withdraw else ''}public", dataset=name, public=not withdraw
     )

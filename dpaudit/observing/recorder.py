@@ -180,24 +180,36 @@ class Recorder:
         call.result = drawn.result
         return drawn.result
 
+    def replacing(self, call: Callable[..., Any]) -> Callable[[Any], Any]:
+        """Make what replaces a function; where nothing is recorded, it does what it always did.
+
+        Args:
+            call: is given the function that was there, and what that was given.
+        """
+
+        def made(original: Any) -> Any:
+            @wraps(original)
+            def replaced(*given: Any, **options: Any) -> Any:
+                if self.quiet:
+                    return original(*given, **options)
+                return call(original, *given, **options)
+
+            return replaced
+
+        return made
+
     def reading(self, read: Callable[..., Reading | None]) -> Callable[[Any], Any]:
-        """Return what replaces a function that draws: each call is a release.
+        """Make what replaces a function that draws: each call is a release.
 
         Args:
             read: says of a call's arguments what it draws; None where it is no draw.
         """
 
-        def made(original: Any) -> Any:
-            @wraps(original)
-            def call(*given: Any, **options: Any) -> Any:
-                own = None if self.quiet else read(*given, **options)
-                if own is None:
-                    return original(*given, **options)
-                return self.release(own, partial(original, *given, **options))
+        def call(original: Any, *given: Any, **options: Any) -> Any:
+            draw, own = partial(original, *given, **options), read(*given, **options)
+            return draw() if own is None else self.release(own, draw)
 
-            return call
-
-        return made
+        return self.replacing(call)
 
     def alone(self, draw: Callable[[], Any]) -> Any:
         """Run code of the library whose draws are no draws of their own."""
@@ -207,7 +219,7 @@ class Recorder:
         finally:
             _inside.draws = False
 
-    def charged(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
+    def charge(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
         """Return the library says what the calls since its last charge have cost."""
         if self._use is not None:
             notes = self._use.notes
@@ -215,7 +227,7 @@ class Recorder:
             charge = Charge(self._own.library, epsilon, delta, rho, last, len(notes.calls))
             notes.charges.append(charge)
 
-    def totalled(self, total: Callable[[], tuple[float, float]]) -> None:
+    def total_by(self, total: Callable[[], tuple[float, float]]) -> None:
         """Tell how the library itself sums its charges, where it has a rule of its own."""
         self._used.notes.totals[self._own.library] = total
 
@@ -224,31 +236,31 @@ class Recorder:
         if self._use is not None:
             self._use.notes.findings.append(_found(rule, at, **facts))
 
-    def loose(self, primitive: str, draws: int) -> None:
+    def note_loose(self, primitive: str, draws: int) -> None:
         """Note that noise was drawn that has met no value yet."""
         notes = self._used.notes
         notes.loose[primitive] = notes.loose.get(primitive, 0) + draws
         if primitive not in notes.lines:
             notes.lines[primitive] = place(self._own.packages)
 
-    def met(self, primitive: str, draws: int) -> None:
+    def note_met(self, primitive: str, draws: int) -> None:
         """Note that noise was added to a value."""
         if self._use is not None:
             self._use.notes.loose[primitive] -= draws
 
-    def drew(self, generator: Hashable, primitive: str) -> None:
+    def note_draw(self, generator: Hashable, primitive: str) -> None:
         """Note from which generator noise of a primitive comes."""
         if self._use is not None:
             self._use.notes.drew.setdefault(generator, primitive)
             self._known(generator)
 
-    def handled(self, generator: Hashable, how: str) -> None:
+    def note_handling(self, generator: Hashable, how: str) -> None:
         """Return the code does something by which it may know what a generator draws."""
         if not self.quiet:
             self._used.notes.handled.setdefault(generator, (how, place(self._own.packages)))
             self._known(generator)
 
-    def inherited(self, generator: Hashable, parent: Hashable) -> None:
+    def note_heritage(self, generator: Hashable, parent: Hashable) -> None:
         """Return a generator was made from another one: who has that in hand has this."""
         if not self.quiet and parent in self._used.notes.handled:
             self._used.notes.handled[generator] = self._used.notes.handled[parent]
@@ -261,7 +273,7 @@ class Recorder:
             rule = "generator-seeded" if "seed" in how else "generator-in-hand"
             self.tell(rule, line, how=how, line=line, primitive=primitive)
 
-    def warned(self, warning: str) -> None:
+    def note_warning(self, warning: str) -> None:
         """Return the library itself warns that something leaks."""
         if self._use is not None:
             line = place(self._own.packages)

@@ -47,7 +47,7 @@ def handling(
     def made(how: str, original: Any) -> Any:
         @wraps(original)
         def call(*given: Any, **options: Any) -> Any:
-            recorder.handled(known, how)
+            recorder.note_handling(known, how)
             return original(*given, **options)
 
         return call
@@ -81,17 +81,17 @@ def seen_generator(
         return method
 
     def read(own: Any) -> Any:
-        recorder.handled(bits(own), READS)
+        recorder.note_handling(bits(own), READS)
         return bits(own)
 
     def reduced(own: Any, _: Any = None) -> Any:
-        recorder.handled(bits(own), COPIES)
+        recorder.note_handling(bits(own), COPIES)
         return np.random.Generator, (bits(own),)
 
     def spawned(own: Any, n_children: int) -> Any:
         made = np.random.Generator.spawn(own, n_children)
         for each in made:
-            recorder.inherited(bits(each), bits(own))
+            recorder.note_heritage(bits(each), bits(own))
         return made
 
     methods = {name: drawn(name) for name in laws}
@@ -110,7 +110,7 @@ def of_option(recorder: Recorder, given: Any, shared: Hashable) -> Hashable:
     """Return the generator of ``generator=``; the system seeds the shared one alone."""
     if given is None or given is shared:
         return shared
-    recorder.handled(given, HOLDS)
+    recorder.note_handling(given, HOLDS)
     known: Hashable = given
     return known
 
@@ -122,7 +122,7 @@ def of_state(recorder: Recorder, state: Any) -> Hashable:
     if isinstance(state, np.random.Generator):
         return bits(state)
     key = state if isinstance(state, np.random.RandomState) else object()
-    recorder.handled(key, HOLDS)
+    recorder.note_handling(key, HOLDS)
     return key
 
 
@@ -143,17 +143,17 @@ class Fate:
         self.left = draws
         self._met = self._seen = self._told = False
 
-    def met(self, source: Source, draws: int) -> None:
+    def note_met(self, source: Source, draws: int) -> None:
         """Return some of it was added to as many entries of a value."""
         if draws > self.left:
             source.recorder.tell("noise-shared", primitive=source.law)
         taken = min(self.left, draws)
         self.left -= taken
-        source.recorder.met(source.law, taken)
+        source.recorder.note_met(source.law, taken)
         self._met = True
         self._tell(source)
 
-    def seen(self, source: Source) -> None:
+    def note_seen(self, source: Source) -> None:
         """Note that it was looked at by itself, or changed."""
         self._seen = True
         self._tell(source)
@@ -178,13 +178,13 @@ class Source:
         cls, law: str, scale: float, recorder: Recorder, draws: int, generator: Hashable
     ) -> Source:
         """Return a fresh draw of a generator, which has met no value yet."""
-        recorder.loose(law, draws)
-        recorder.drew(generator, law)
+        recorder.note_loose(law, draws)
+        recorder.note_draw(generator, law)
         return cls(law, scale, recorder, Fate(draws))
 
-    def seen(self) -> None:
+    def note_seen(self) -> None:
         """Note that it was looked at by itself."""
-        self.fate.seen(self)
+        self.fate.note_seen(self)
 
     def scaled(self, operation: str, other: Any, first: bool) -> Source | None:
         """Return the source of what an operation with a number makes, where that is noise again.
@@ -220,7 +220,7 @@ class Source:
             draw: makes it.
             facts: public numbers, beside the scale.
         """
-        self.fate.met(self, max(draws, value.size))
+        self.fate.note_met(self, max(draws, value.size))
         mechanism = LAWS[self.law](self.scale)
         facts = {"scale": self.scale, **facts}
         return self.recorder.release(Reading(self.law, mechanism, None, value, facts=facts), draw)

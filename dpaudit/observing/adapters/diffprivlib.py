@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from random import SystemRandom
 from typing import Any
 from weakref import WeakSet
@@ -62,9 +62,12 @@ class Diffprivlib:
             read = partial(_by, recorder, partial(_noise if name in _ADDITIVE else _choice, name))
             yield Patch(getattr(mechanisms, name), "randomise", recorder.reading(read))
         for module in (quantiles, tools):
-            yield Patch(module, "quantile", partial(_whole, recorder, _quantile))
+            yield Patch(
+                module, "quantile", recorder.replacing(partial(_whole, recorder, _quantile))
+            )
         path = "_logistic_regression_path"
-        yield Patch(logistic_regression, path, partial(_whole, recorder, _regression))
+        whole = recorder.replacing(partial(_whole, recorder, _regression))
+        yield Patch(logistic_regression, path, whole)
         yield from _accounts(recorder)
         yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
 
@@ -72,7 +75,7 @@ class Diffprivlib:
 def _by(recorder: Recorder, read: Callable[..., Reading], own: Any, *value: Any) -> Reading:
     """Return what is drawn, and whether by a generator that the code has seeded."""
     if not isinstance(own._rng, SystemRandom):
-        recorder.drew(of_state(recorder, own._rng), type(own).__name__)
+        recorder.note_draw(of_state(recorder, own._rng), type(own).__name__)
     return read(own, *value)
 
 
@@ -111,20 +114,18 @@ def _facts(own: Any) -> dict[str, Any]:
     return {name: each for name in public if isinstance(each := getattr(own, name), kinds)}
 
 
-def _whole(recorder: Recorder, read: Callable[[dict[str, Any]], Reading | None], own: Any) -> Any:
-    """Give a function whose result alone is a release: its noise is one of indices or functions."""
-    signature = inspect.signature(own)
-
-    @wraps(own)
-    def call(*given: Any, **options: Any) -> Any:
-        bound = signature.bind(*given, **options)
-        bound.apply_defaults()
-        reading = None if recorder.quiet else read(bound.arguments)
-        if reading is None:
-            return own(*given, **options)
-        return recorder.release(reading, lambda: own(*given, **options))
-
-    return call
+def _whole(
+    recorder: Recorder,
+    read: Callable[[dict[str, Any]], Reading | None],
+    original: Any,
+    *given: Any,
+    **options: Any,
+) -> Any:
+    """Release the result of a function whole: its noise is one of indices or functions."""
+    bound = inspect.signature(original).bind(*given, **options)
+    bound.apply_defaults()
+    reading, draw = read(bound.arguments), partial(original, *given, **options)
+    return draw() if reading is None else recorder.release(reading, draw)
 
 
 def _quantile(given: dict[str, Any]) -> Reading | None:
@@ -174,9 +175,9 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
         def spends(own: Any, epsilon: float, delta: float) -> Any:
             made = original(own, epsilon, delta)
             if own not in inner and recorder.active:
-                recorder.charged(epsilon, delta)
+                recorder.charge(epsilon, delta)
                 recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
-                recorder.totalled(partial(_total, recorder.memory))
+                recorder.total_by(partial(_total, recorder.memory))
             return made
 
         return spends
@@ -195,7 +196,7 @@ def _heard(recorder: Recorder, original: Any) -> Any:
     """Return a warning that is made is one that is given."""
 
     def begin(own: Any, *given: Any) -> None:
-        recorder.warned(type(own).__name__)
+        recorder.note_warning(type(own).__name__)
         original(own, *given)
 
     return begin

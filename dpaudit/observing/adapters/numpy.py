@@ -51,7 +51,7 @@ class Noise(NDArrayOperatorsMixin):
 
     def looked_at(self) -> NDArray[Any]:
         """Return the numbers, which somebody wants to see by themselves."""
-        self.source.seen()
+        self.source.note_seen()
         return self._made
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -192,7 +192,7 @@ class Numpy:
             given = isinstance(seed, np.random.Generator)
             own = seed if given else original(seed)
             if not (given or seed is None):
-                recorder.handled(bits(own), SEEDS)
+                recorder.note_handling(bits(own), SEEDS)
             return own if recorder.quiet else watched(bits(own))  # type: ignore[arg-type]  # what it was made of
 
         original = np.random.default_rng
@@ -201,7 +201,7 @@ class Numpy:
             yield Patch(np.random, name, partial(_function, recorder, name, SHARED))
         yield from of_numpy(recorder)
         for kind in (rv_continuous, rv_discrete):
-            yield Patch(kind, "rvs", lambda own: _variates(recorder, own))
+            yield Patch(kind, "rvs", recorder.replacing(partial(_variates, recorder)))
         if torch := sys.modules.get("torch"):  # takes nothing but arrays
             for name in ("from_numpy", "tensor", "as_tensor"):
                 yield Patch(torch, name, lambda own: lambda data, **how: own(plain(data), **how))
@@ -244,20 +244,18 @@ def _drawn(
     return found if np.ndim(loc) == 0 and not loc else found + loc
 
 
-def _variates(recorder: Recorder, original: Any) -> Any:
-    def rvs(own: Any, *given: Any, **options: Any) -> Any:
-        if own.name not in LAWS or recorder.quiet:
-            return original(own, *given, **options)
-        shapes, loc, scale, _ = own._parse_args_rvs(
-            *given, **{name: each for name, each in options.items() if name != "random_state"}
-        )
-        scale = 1 / shapes[0] if own.name == "dlaplace" else scale
-        made = recorder.alone(lambda: original(own, *given, **options))
-        state = of_state(recorder, options.get("random_state", own.random_state))
-        scale, loc = np.asarray(scale)[()], np.asarray(loc)[()]
-        return _drawn(recorder, own.name, state, scale, loc, lambda: made - loc)
-
-    return rvs
+def _variates(recorder: Recorder, original: Any, own: Any, *given: Any, **options: Any) -> Any:
+    """Draw noise of scipy, of the laws that are known here."""
+    if own.name not in LAWS:
+        return original(own, *given, **options)
+    shapes, loc, scale, _ = own._parse_args_rvs(
+        *given, **{name: each for name, each in options.items() if name != "random_state"}
+    )
+    scale = 1 / shapes[0] if own.name == "dlaplace" else scale
+    made = recorder.alone(lambda: original(own, *given, **options))
+    state = of_state(recorder, options.get("random_state", own.random_state))
+    scale, loc = np.asarray(scale)[()], np.asarray(loc)[()]
+    return _drawn(recorder, own.name, state, scale, loc, lambda: made - loc)
 
 
 ADAPTER = Numpy()

@@ -44,8 +44,8 @@ class OpenDP:
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Patch what calls of measurements and queries of interactive ones go through."""
-        yield Patch(core, "measurement_invoke", partial(partial, _invoked, recorder))
-        yield Patch(core, "queryable_eval", partial(partial, _answered, recorder))
+        yield Patch(core, "measurement_invoke", recorder.replacing(partial(_invoked, recorder)))
+        yield Patch(core, "queryable_eval", recorder.replacing(partial(_answered, recorder)))
         yield Patch(core, "odometer_invoke", lambda _: _refused)
 
 
@@ -60,8 +60,6 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> Any:
-    if recorder.quiet:
-        return original(measurement, arg)
     name, parts = _made(measurement)
     near = recorder.once(_steps, measurement, recorder.relation)
     if name in _INTERACTIVE:  # its queries are what it costs
@@ -70,7 +68,7 @@ def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> 
         made = _released(recorder, original, measurement, arg, near)
     epsilon, delta, rho = recorder.once(_stated, measurement, near)
     if epsilon < math.inf:
-        recorder.charged(epsilon, delta, rho or 0.0)
+        recorder.charge(epsilon, delta, rho or 0.0)
     elif near is not None:
         recorder.tell("charges-nothing", relation=recorder.relation, steps=near)
     return made
@@ -85,7 +83,7 @@ def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tup
 
 def _answered(recorder: Recorder, original: Call, queryable: Any, query: Any) -> Any:
     """Return a query of a queryable that holds data is a release of these."""
-    if recorder.quiet or id(queryable) not in recorder.memory:
+    if id(queryable) not in recorder.memory:
         return original(queryable, query)
     _, arg, near = recorder.memory[id(queryable)]
     before, last, moved = _chain(query, near)

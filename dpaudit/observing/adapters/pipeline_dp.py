@@ -235,7 +235,7 @@ def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
 def _charged(recorder: Recorder, original: Any) -> Any:
     def compute_budgets(own: Any) -> Any:
         made = original(own)
-        recorder.charged(own.total_epsilon, own.total_delta)
+        recorder.charge(own.total_epsilon, own.total_delta)
         return made
 
     return compute_budgets

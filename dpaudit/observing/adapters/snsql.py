@@ -61,9 +61,9 @@ def _spent(recorder: Recorder, original: Any) -> Any:
     def spend(own: Any, privacy: Any = None) -> Any:
         made = original(own, privacy)
         if recorder.active:
-            recorder.charged(own.steps[-1][0], own.steps[-1][1])
+            recorder.charge(own.steps[-1][0], own.steps[-1][1])
             recorder.memory.setdefault("odometers", {})[id(own)] = own
-            recorder.totalled(partial(_total, recorder.memory["odometers"]))
+            recorder.total_by(partial(_total, recorder.memory["odometers"]))
         return made
 
     return spend

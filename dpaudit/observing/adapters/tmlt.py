@@ -75,11 +75,11 @@ def _measured(recorder: Recorder, original: Any) -> Any:
         made = original(own, measurement, d_out)
         cost = measurement.privacy_function(own.d_in) if d_out is None else d_out
         if isinstance(cost, tuple):
-            recorder.charged(_up(cost[0]), _up(cost[1]))
+            recorder.charge(_up(cost[0]), _up(cost[1]))
         elif type(own.output_measure).__name__ == "RhoZCDP":
-            recorder.charged(0.0, 0.0, _up(cost))
+            recorder.charge(0.0, 0.0, _up(cost))
         else:
-            recorder.charged(_up(cost))
+            recorder.charge(_up(cost))
         return made
 
     return measure

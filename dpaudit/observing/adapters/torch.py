@@ -58,7 +58,7 @@ class Noise(torch.Tensor):  # type: ignore[misc]  # its types are not read here
             if result is not None:
                 return result
         for each in found:
-            each.source.seen()
+            each.source.note_seen()
         return made()
 
 
@@ -128,7 +128,7 @@ def looked_at(given: Any) -> Any:
     found: list[Noise] = []
     plain = _plain(given, found)
     for each in found:
-        each.source.seen()
+        each.source.note_seen()
     return plain
 
 
@@ -149,12 +149,12 @@ class Torch:
         for owner in (torch, torch.random):
             yield from handling(recorder, owner, _SHARED, _HANDLING.items())
         for name in ("randn", "randn_like"):
-            yield Patch(torch, name, partial(_standard, recorder))
-        yield Patch(torch, "normal", partial(_normal, recorder))
-        yield Patch(torch.Tensor, "normal_", partial(_filled, recorder))
+            yield Patch(torch, name, recorder.replacing(partial(_standard, recorder)))
+        yield Patch(torch, "normal", recorder.replacing(partial(_normal, recorder)))
+        yield Patch(torch.Tensor, "normal_", recorder.replacing(partial(_filled, recorder)))
         for kind, law in ((distributions.Laplace, "laplace"), (distributions.Normal, "normal")):
             for name in ("sample", "rsample"):
-                yield Patch(kind, name, partial(_sampled, recorder, law))
+                yield Patch(kind, name, recorder.replacing(partial(_sampled, recorder, law)))
         for name in ("tensor", "as_tensor"):
             yield Patch(torch, name, lambda own: lambda data, **how: own(looked_at(data), **how))
         setting = torch.Tensor, "__setitem__"
@@ -172,46 +172,31 @@ def _drawn(recorder: Recorder, law: str, scale: Any, loc: Any, draw: partial[tor
     return found if not isinstance(loc, torch.Tensor) and not loc else found + loc
 
 
-def _standard(recorder: Recorder, original: Any) -> Any:
-    def randn(*given: Any, **options: Any) -> Any:
-        if recorder.quiet:
-            return original(*given, **options)
-        return _drawn(recorder, "normal", 1.0, 0.0, partial(original, *given, **options))
-
-    return randn
+def _standard(recorder: Recorder, original: Any, *given: Any, **options: Any) -> Any:
+    return _drawn(recorder, "normal", 1.0, 0.0, partial(original, *given, **options))
 
 
-def _normal(recorder: Recorder, original: Any) -> Any:
-    def normal(mean: Any = 0.0, std: Any = 1.0, *size: Any, **options: Any) -> Any:
-        if recorder.quiet:
-            return original(mean, std, *size, **options)
-        around = torch.zeros_like(mean) if isinstance(mean, torch.Tensor) else 0.0
-        return _drawn(
-            recorder, "normal", std, mean, partial(original, around, std, *size, **options)
-        )
-
-    return normal
+def _normal(
+    recorder: Recorder, original: Any, mean: Any = 0.0, std: Any = 1.0, *size: Any, **options: Any
+) -> Any:
+    around = torch.zeros_like(mean) if isinstance(mean, torch.Tensor) else 0.0
+    return _drawn(recorder, "normal", std, mean, partial(original, around, std, *size, **options))
 
 
-def _filled(recorder: Recorder, original: Any) -> Any:
-    def normal_(own: Any, mean: float = 0.0, std: float = 1.0, **options: Any) -> Any:
-        if recorder.quiet or not std > 0 or mean:
-            return original(own, mean, std, **options)
-        return _drawn(recorder, "normal", std, 0.0, partial(original, own, 0.0, std, **options))
+def _filled(
+    recorder: Recorder, original: Any, own: Any, mean: float = 0.0, std: float = 1.0, **options: Any
+) -> Any:
+    if not std > 0 or mean:
+        return original(own, mean, std, **options)
+    return _drawn(recorder, "normal", std, 0.0, partial(original, own, 0.0, std, **options))
 
-    return normal_
 
-
-def _sampled(recorder: Recorder, law: str, original: Any) -> Any:
-    def sample(own: Any, sample_shape: Any = ()) -> Any:
-        shape = torch.Size(sample_shape)
-        if recorder.quiet:
-            return original(own, shape)
-        around = type(own)(torch.zeros_like(own.loc), own.scale, validate_args=False)
-        loc = own.loc if own.loc.any() else 0.0
-        return _drawn(recorder, law, own.scale, loc, partial(original, around, shape))
-
-    return sample
+def _sampled(recorder: Recorder, law: str, original: Any, own: Any, sample_shape: Any = ()) -> Any:
+    around = type(own)(torch.zeros_like(own.loc), own.scale, validate_args=False)
+    loc = own.loc if own.loc.any() else 0.0
+    return _drawn(
+        recorder, law, own.scale, loc, partial(original, around, torch.Size(sample_shape))
+    )
 
 
 ADAPTER = Torch()
