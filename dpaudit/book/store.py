@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, bindparam, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -26,11 +26,12 @@ from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.book import databases
 from dpaudit.book.databases import Seen, engine_of, read_log, read_url, require_time, shown_url
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, TableRecord
 from dpaudit.book.state import Place, State
 from dpaudit.plan import Plan
 
 _MOST_AT_ONCE = 256
+_Named = TypeVar("_Named", bound=TableRecord)
 
 
 class Page:
@@ -307,8 +308,8 @@ class Store:
     def _save(self, connection: Connection, page: Page) -> None:
         for dataset, who in page.counted:
             day, times = page.refused[dataset, who]
-            shown_url = {"dataset": dataset, "who": who, "day": day, "times": times}
-            connection.execute(_COUNT, shown_url)
+            counted = {"dataset": dataset, "who": who, "day": day, "times": times}
+            connection.execute(_COUNT, counted)
         if not page.lines:
             return
         connection.execute(LOG, page.lines)
@@ -355,22 +356,18 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
 
 def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, BudgetRecord]]:
     """Return all data sets and all budgets, by name."""
-    datasets, budgets = (
-        [
-            json.loads(each.record)
-            for each in connection.execute(text(f"SELECT record FROM {table}"))
-        ]
-        for table in ("dataset", "budget")
-    )
-    known = {each["name"]: DataSet.from_dict(each) for each in datasets}
-    return known, {each["name"]: BudgetRecord.from_dict(each) for each in budgets}
+    return _by_name(connection, DataSet), _by_name(connection, BudgetRecord)
 
 
 def people(connection: Connection) -> dict[str, People]:
     """Return all budgets of each unit, by name."""
-    rows = connection.execute(text("SELECT record FROM people"))
-    found = [People.from_dict(json.loads(each.record)) for each in rows]
-    return {each.name: each for each in found}
+    return _by_name(connection, People)
+
+
+def _by_name(connection: Connection, kind: type[_Named]) -> dict[str, _Named]:
+    rows = connection.execute(text(f"SELECT record FROM {kind.kind}"))
+    found = [kind.from_dict(json.loads(each.record)) for each in rows]
+    return {each.key: each for each in found}
 
 
 def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Release]:
