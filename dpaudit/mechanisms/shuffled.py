@@ -16,7 +16,6 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Count
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.rounding import as_float, up
@@ -92,14 +91,14 @@ class Shuffled(Enumerated):
             return pair
         return _blanket(min(self.reports, _MOST_REPORTS), epsilon, answers)
 
+    @property
+    def shuffled_reports(self) -> tuple[int, str]:
+        """One of each user, by the local mechanism."""
+        return self.reports, self.local.kind
+
     def work(self, sensitivity: float) -> float:
         """That of the table of losses."""
         return 3e8
-
-    def worst_pairs(self) -> tuple[tuple[Any, Any, str], ...]:
-        """One user's answer among equal ones."""
-        others = (0,) * (self.reports - 1)
-        return (((0, *others), (1, *others), "one answer among equal ones"),)
 
     # -- release ---------------------------------------------------------------------------------
 
@@ -115,16 +114,6 @@ class Shuffled(Enumerated):
         if not isinstance(self.local, RandomizedResponse):
             raise UnsupportedError(f"{self.local.kind} reports are not drawn here; shuffle them.")
         return self.local
-
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Each answer randomised, then sorted."""
-        return np.sort(self.local.sample(values, rng), axis=-1)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same with the local mechanism's exact sampler."""
-        return np.sort(self.local.sample_exactly(values, sensitivity, source), axis=-1)
 
     # -- law -------------------------------------------------------------------------------------
 

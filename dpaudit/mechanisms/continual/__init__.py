@@ -5,8 +5,7 @@ from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.gaussian import ContinualGaussian
 from dpaudit.mechanisms.continual.honaker import HonakerTree
 from dpaudit.mechanisms.continual.laplace import ContinualLaplace
-from dpaudit.mechanisms.continual.noise import NoiseLaw, NoiseStream
-from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.continual.noise import NoiseLaw
 from dpaudit.mechanisms.continual.toeplitz import BandedToeplitz, SquareRootToeplitz
 from dpaudit.mechanisms.continual.trees import BinaryTree
 
@@ -19,7 +18,5 @@ __all__ = [
     "Factorization",
     "HonakerTree",
     "NoiseLaw",
-    "NoiseStream",
-    "PrefixSums",
     "SquareRootToeplitz",
 ]
