@@ -97,6 +97,11 @@ class Accountant(Kinded, ABC):
     """
 
     family: ClassVar[str] = "accountant"
+    homes: ClassVar[tuple[str, ...]] = (
+        "dpaudit.accounting.closed_forms",
+        "dpaudit.accounting.pld",
+        "dpaudit.accounting.best",
+    )
 
     def __init_subclass__(cls) -> None:
         if "in_best" in cls.__dict__:

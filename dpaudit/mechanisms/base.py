@@ -69,6 +69,7 @@ class Mechanism(Kinded, ABC):
     """
 
     family: ClassVar[str] = "mechanism"
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms",)
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""

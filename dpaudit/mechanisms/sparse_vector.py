@@ -22,7 +22,7 @@ from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costl
 from dpaudit.mechanisms.quadrature import panels
 from dpaudit.mechanisms.rounding import round_up
 
-_FAR = 40.0
+_REACH = 40.0
 _SHARPEST = 1e-3
 """Scale of the queries' noise in that of the threshold, below which integrals are not computed."""
 
@@ -150,7 +150,7 @@ class SparseVector(Enumerated):
         if sharp < _SHARPEST:
             raise UnsupportedError("the queries' noise is too small beside that of the threshold.")
         corners = (queries - self.threshold) / first
-        rho, weight = panels(-_FAR, _FAR, corners, min(2.0, 8 * sharp))
+        rho, weight = panels(-_REACH, _REACH, corners, min(2.0, 8 * sharp))
         gaps = (rho[:, None] - corners) / sharp
         below, above = _log_laplace(gaps), _log_laplace(-gaps)
         log_weight = np.log(weight / 2) - np.abs(rho)

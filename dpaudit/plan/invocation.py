@@ -158,8 +158,8 @@ class Invocation(Record):
         stream = self.mechanism.schedule
         if stream is None:
             raise InputError(
-                f"sampling is 'cyclic-poisson'; {self.mechanism.kind} has no steps that groups take in "
-                "turn, so declare poisson."
+                f"sampling is 'cyclic-poisson'; {self.mechanism.kind} has no steps that groups "
+                "take in turn, so declare poisson."
             )
         rounds = -(-stream.steps // groups)
         if stream.participations < rounds or stream.min_separation > groups:

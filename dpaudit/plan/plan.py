@@ -14,7 +14,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
-from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
@@ -78,6 +77,8 @@ class Plan(Record):
         >>> Plan.dp_sgd(noise_multiplier=1.1, sample_rate=0.01, epochs=2).invocations[0].count
         200
         """
+        from dpaudit.plan.dp_sgd import dp_sgd_invocations  # which no plan that is read needs
+
         return cls.of(*dp_sgd_invocations(**settings))
 
     @property

@@ -39,6 +39,7 @@ class Factorization(Kinded, ABC):
     """
 
     family: ClassVar[str] = "factorization"
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms.continual",)
     steps: Annotated[int, at_least(1, _MOST_STEPS)]
 
     # -- privacy ---------------------------------------------------------------------------------
