@@ -161,7 +161,7 @@ def _participants() -> list[Accountant]:
 
 
 def _is_beyond_floats(part: Term) -> bool:
-    """Whether the largest loss is finite, yet above all floats, so that no grid holds it."""
+    """Tell whether the largest loss is finite, yet above all floats, so that no grid holds it."""
     exact = part.pair.pure_epsilon
     return exact < math.inf and as_float(exact) == math.inf
 

@@ -106,7 +106,7 @@ def whole(declared: Invocation, count: int) -> Term:
 
 
 def costs_as_its_pair(declared: Invocation) -> bool:
-    """Whether one use may cost as much as its pair, and is not merely dominated by it."""
+    """Tell whether one use may cost as much as its pair, and is not merely dominated by it."""
     mechanism, sampling = declared.mechanism, declared.sampling
     if not mechanism.is_tight or not (sampling is None or mechanism.tight_in_samples):
         return False
@@ -146,7 +146,7 @@ def directed_uses(invocation: Invocation, count: int) -> tuple[DirectedPair, Dir
 
 
 def attained(parts: Sequence[Term]) -> bool:
-    """Whether the invocations may cost as much as the pairs of all parts."""
+    """Tell whether the invocations may cost as much as the pairs of all parts."""
     return all(part.is_attained for part in parts)
 
 

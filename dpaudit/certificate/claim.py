@@ -106,14 +106,14 @@ class Claim(Checked):
         return None if self.risk is None else self.risk.tested
 
     def implies(self, other: Claim) -> bool:
-        """Whether whatever keeps this claim keeps the other, as far as points can tell."""
+        """Tell whether whatever keeps this claim keeps the other, as far as points can tell."""
         if isinstance(other.risk, GaussianCurve | Concentrated):
             kinds = zip(astuple(self.risk or self), astuple(other.risk), strict=False)
             return type(self.risk) is type(other.risk) and all(own <= limit for own, limit in kinds)
         return other.excess(self.implied) is None
 
     def excess(self, whole: Composition) -> str | None:
-        """What is proved instead, in words; None where the proof lies within the claim."""
+        """Tell what is proved instead; None where the proof lies within the claim."""
         if self.risk is not None:
             return self.risk.excess(whole)
         proved = whole.epsilon(self.delta).upper
@@ -126,7 +126,7 @@ class Claim(Checked):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Claim:
-        """What :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` wrote.
 
         Raises:
             InputError: if a field is unknown, missing or invalid, or two kinds are stated.

@@ -35,7 +35,7 @@ class Norm(StrEnum):
     """Any two inputs are at distance 1: the mechanism protects the whole input."""
 
     def length(self, change: NDArray[Any]) -> float:
-        """How long a change of a value is."""
+        """Measure a change of a value."""
         if self is Norm.CHANGE:
             return float(change.any())
         return float(np.linalg.norm(change.ravel(), 1 if self is Norm.L1 else 2))
@@ -122,7 +122,7 @@ class Mechanism(Kinded, ABC):
         return None
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float] | None:
-        """What this mechanism is but for one number, and that number: a larger one costs more.
+        """Name this mechanism but for one number, and that number: a larger one costs more.
 
         Of two mechanisms of one class that are alike but for the number, the weaker must be a
         post-processing of the stronger (Blackwell 1953, *Equivalent comparisons*), so that all that
@@ -255,7 +255,7 @@ class Mechanism(Kinded, ABC):
 
     @classmethod
     def has_exact_sampler(cls) -> bool:
-        """Whether there is one; a class with another sampler than its base does not inherit it."""
+        """Tell whether there is one; a class with another sampler than its base inherits none."""
         exact = owner(Mechanism.sample_exactly, cls)
         others = (owner(method, cls) for method in cls._samplers())
         return exact is not None and all(issubclass(exact, each) for each in others if each)

@@ -23,7 +23,7 @@ from dpaudit.mechanisms.rounding import round_up
 
 @dataclass(frozen=True)
 class BlackBox(Mechanism):
-    """What black boxes share: the input changes or it does not, and nothing can be sampled."""
+    """A release whose input changes or does not, and which cannot be sampled."""
 
     norm: ClassVar[Norm] = Norm.CHANGE
     is_black_box: ClassVar[bool] = True
@@ -108,7 +108,7 @@ class ConcentratedBlackBox(BlackBox):
 def steps_apart(
     epsilon: Fraction | float, delta: Fraction | float, size: int
 ) -> PureBlackBox | ApproximateBlackBox:
-    """What is proved of any (ε, δ)-private release for data that many neighbouring steps apart.
+    """Bound any (ε, δ)-private release for data that many neighbouring steps apart.
 
     kε from a pure ε; (kε, δ(e^kε − 1)/(e^ε − 1)) from an (ε, δ) (Vadhan 2017, Lemma 2.2).
 

@@ -35,7 +35,7 @@ _MOST_CANDIDATES = 500
 
 
 class Noise(StrEnum):
-    """What is added to utilities, of scale 2Δ/ε, or Δ/ε where they are monotonic."""
+    """The law of what is added to utilities, of scale 2Δ/ε, or Δ/ε where they are monotonic."""
 
     LAPLACE = "laplace"
     EXPONENTIAL = "exponential"
@@ -97,7 +97,7 @@ class Choice(Enumerated):
         return replace(self, epsilon=1.0), self.pair(sensitivity).pure_epsilon
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How far the utilities move, in units of Δ: 1 where they move as much as they may."""
+        """Measure how far utilities move, in units of Δ: 1 where they move as much as they may."""
         return largest_move(one, other, self.utility_sensitivity, monotonic=self.span == 1)
 
     # -- release ---------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ _MOST_ANSWERS = 10**4
 
 @dataclass(frozen=True)
 class Encoding(Enumerated):
-    """What both share: the private value is one answer, the release a vector of k bits.
+    """A report of one answer as a vector of k bits.
 
     Attributes:
         k: number of answers, at least 2; answers are the integers 0…k−1.

@@ -39,7 +39,7 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
-        """About the least p whose ε, rounded up, does not exceed the wish.
+        """Find about the least p whose ε, rounded up, does not exceed the wish.
 
         Raises:
             InputError: if ε is not above 0, or k below 2.
@@ -108,7 +108,7 @@ class RandomizedResponse(Mechanism):
         return sum_over_entries(np.where(possible, log_mass, -np.inf))
 
     def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
-        """Of all vectors of answers in lexicographic order, each answer independent; exact.
+        """List all vectors of answers in lexicographic order, each answer independent; exact.
 
         Raises:
             UnsupportedError: if there are more than a million.

@@ -40,7 +40,7 @@ def plus(value: float, slack: float) -> float:
 
 
 def minus(value: float, slack: float) -> float:
-    """What is left of a probability without another, rounded down; where that is 0 it is itself.
+    """Subtract one probability from another, rounded down; where it is 0 nothing changes.
 
     >>> minus(1e-5, 1e-6) < 9e-6
     True
@@ -89,7 +89,7 @@ def as_float(value: Fraction | float) -> float:
 
 
 def exceeds_floats(value: Fraction) -> bool:
-    """Whether an exact number is above all floats."""
+    """Tell whether an exact number is above all floats."""
     return value > Fraction(sys.float_info.max)
 
 

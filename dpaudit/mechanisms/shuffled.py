@@ -72,7 +72,7 @@ class Shuffled(Enumerated):
             )
 
     def pair(self, sensitivity: float) -> DominatingPair:
-        """Of the formula, with losses moved outwards onto a grid, P- and Q-mass kept.
+        """Follow the formula, with losses moved outwards onto a grid, P- and Q-mass kept.
 
         Raises:
             InputError: if the sensitivity is neither 0 nor 1.
@@ -118,14 +118,14 @@ class Shuffled(Enumerated):
     # -- law -------------------------------------------------------------------------------------
 
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
-        """Of two answers: all numbers of ones."""
+        """List all numbers of ones, of two answers."""
         if self._response().k != 2:
             raise UnsupportedError(f"{self.kind} lists the reports of two answers alone.")
         require_few(self.reports**2, self.kind)
         return np.tri(self.reports + 1, self.reports, -1, dtype=np.int64)[:, ::-1]
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Of two answers: how many ones come of the zeros, and of the ones."""
+        """Convolve how many ones come of the zeros, and of the ones, of two answers."""
         from scipy.stats import binom
 
         reports, ones = np.asarray(outputs), int(self.prepare(value).sum())

@@ -82,7 +82,7 @@ class SparseVector(Enumerated):
         return (), self.pair(sensitivity).pure_epsilon
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How far the queries move, in units of Δ; above 1 where monotonic ones are not."""
+        """Measure how far queries move, in units of Δ; above 1 where monotonic ones are not."""
         return largest_move(one, other, self.query_sensitivity, monotonic=self.monotonic)
 
     # -- release ---------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class SparseVector(Enumerated):
         return queries
 
     def transcript(self, above: NDArray[np.bool_], answers: Floats | None) -> Floats:
-        """What is told of queries that are above, or would be if they were asked."""
+        """Tell which queries are above, until the cutoff, with their answers."""
         running = np.cumsum(above, axis=-1) - above < self.cutoff
         flags = np.where(running, above.astype(np.float64), -1.0)
         if answers is None:

@@ -153,7 +153,7 @@ class StableHistogram(Mechanism):
         return counts
 
     def shown(self, counts: NDArray[Any], noisy: NDArray[Any]) -> NDArray[np.int64]:
-        """What is told of counts with noise."""
+        """Drop noisy counts below the threshold, and of keys that nobody has."""
         return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0)
 
     # -- law -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ _MOST_PARTS = 500
 
 @dataclass(frozen=True)
 class VectorNoise(AdditiveNoise):
-    """What both share: neighbours lie in a box, of which every coordinate may move at once.
+    """Noise on vectors from a box, of which every coordinate may move at once.
 
     Noise is independent, and longer shifts dominate shorter ones, coordinate by coordinate. So two
     opposite corners cost the most: as much as one mechanism for each coordinate.
@@ -88,7 +88,7 @@ class VectorNoise(AdditiveNoise):
         return replace(self, sensitivities=tuple(wide))
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """By how much of its sensitivity a coordinate moves, at most."""
+        """Measure by how much of its sensitivity a coordinate moves, at most."""
         if one.shape != other.shape:
             return math.inf
         moved = np.abs(one.astype(np.float64) - other)
@@ -103,7 +103,7 @@ class VectorNoise(AdditiveNoise):
         return vector
 
     def log_noise_density(self, noise: Floats) -> Floats:
-        """That of the standard law, in units of the scales."""
+        """Take that of the standard law, in units of the scales."""
         standard: Floats = self.of_one(1.0).log_noise_density(noise / self.scales)
         return standard - np.log(self.scales)
 

@@ -137,7 +137,7 @@ class Plan(Record):
         return touched, list(self._two_of_each(moved))
 
     def _two_of_each(self, groups: Iterable[list[int]]) -> Iterator[list[int]]:
-        """Of groups that differ in name alone the first two."""
+        """Keep the first two of groups that differ in name alone."""
         seen: Counter[tuple[Invocation, ...]] = Counter()
         for group in groups:
             kind = tuple(replace(self.invocations[place], group=None, at="") for place in group)

@@ -52,7 +52,7 @@ class Factorization(Kinded, ABC):
         *,
         cyclic: bool = False,
     ) -> float:
-        """How far C x moves, in ``norm``, when one participant's contributions move by 1 each.
+        """Measure how far C x moves, in ``norm``, when one participant's contributions move by 1.
 
         All matrices C here are non-negative, so that contributions in the same direction are the
         worst: ‖Σ_i C e_i ⊗ u_i‖² = Σ_ij (CᵀC)_ij ⟨u_i, u_j⟩ for unit vectors u_i, so vectors and

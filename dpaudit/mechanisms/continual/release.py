@@ -60,7 +60,7 @@ class Stepwise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Continual(Stepwise):
-    """What Gaussian and Laplace continual release share.
+    """A running release of prefix sums, Gaussian or Laplace.
 
     Attributes:
         factorization: how noise is correlated over the steps.
@@ -111,7 +111,7 @@ class Continual(Stepwise):
         return Schedule(self.factorization.steps, self.participations, self.min_separation)
 
     def work(self, sensitivity: float) -> float:
-        """That of the sensitivity of the factorisation."""
+        """Ask the factorisation, whose sensitivity is all the work."""
         return self.factorization.work(self.participations, self.min_separation, self.norm)
 
     @property
@@ -152,7 +152,7 @@ class Continual(Stepwise):
         return max((self.norm.length(change[step]) for step in steps), default=0.0)
 
     def may_take_part(self, steps: Sequence[int]) -> bool:
-        """Whether one participant may contribute at these steps, in ascending order."""
+        """Tell whether one participant may contribute at these steps, in ascending order."""
         gap, gaps = self.min_separation, [late - soon for soon, late in pairwise(steps)]
         if self.cyclic:
             near = any(between % gap for between in gaps)

@@ -87,7 +87,7 @@ class SquareRootToeplitz(Toeplitz):
         return self._coefficients.copy()
 
     def decoder_column(self) -> Floats:
-        """That of C, as B = C."""
+        """Return that of C, as B = C."""
         return self.encoder_column()
 
 
