@@ -1,4 +1,8 @@
-"""The interface of every accountant, and the registry of their names."""
+"""The interface of every accountant, and the registry of their names.
+
+Guarantees and ``best`` ask accountants by name. An upper end is a proof; a lower one must hold for
+some neighbours, and is None where nobody knows.
+"""
 
 from __future__ import annotations
 

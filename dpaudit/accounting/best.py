@@ -1,4 +1,8 @@
-"""The least valid ε of all accountants."""
+"""The least valid ε of all accountants.
+
+``guarantee`` asks it where no accountant is named. It asks those of this package alone, and a
+minimum of valid bounds is valid only as each holds at every point.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Guarantees for groups of units, and for larger distances."""
+"""Guarantees for groups of units, and for larger distances.
+
+Guarantees for several units, and observed releases, are made from a plan here. What is returned
+must cost no less than the original does for such neighbours.
+"""
 
 from __future__ import annotations
 

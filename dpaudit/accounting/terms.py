@@ -1,4 +1,8 @@
-"""A ledger in normal form: each distinct mechanism once, with its count, in a fixed order."""
+"""A ledger in normal form: each distinct mechanism once, with its count, in a fixed order.
+
+Every accountant and filter begins with these terms. Uses are merged where mechanism, sensitivity,
+sampling and relation agree, never where they are only alike.
+"""
 
 from __future__ import annotations
 

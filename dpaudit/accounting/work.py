@@ -1,4 +1,8 @@
-"""How long a proof would take, told from the plan before anything is computed."""
+"""How long a proof would take, told from the plan before anything is computed.
+
+Commands, servers and the checker refuse what would take too long. An estimate may be too large,
+but must grow with all that makes a proof long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Certificates: what was claimed, what is proved, what was attacked, what is left open."""
+"""Certificates: what was claimed, what is proved, what was attacked, what is left open.
+
+Commands make it, store it and read it; renderers show it. Its digest is of its own record, and what
+a file states beside what follows from it must be the same.
+"""
 
 from __future__ import annotations
 

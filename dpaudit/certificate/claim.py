@@ -1,4 +1,8 @@
-"""Claims, verdicts and findings."""
+"""Claims, verdicts and findings.
+
+Subjects, plan files and commands state a claim; certificates judge it. Whether a proof lies within
+a claim is decided by one comparison, that of ``numbers.holds``.
+"""
 
 from __future__ import annotations
 

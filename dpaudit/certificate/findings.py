@@ -1,4 +1,8 @@
-"""Findings that follow from a plan alone."""
+"""Findings that follow from a plan alone.
+
+``certify`` makes them and ``verify`` makes them again: they depend on the plan, the claim and δ
+alone, and stand in a fixed order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What can be proved of a plan, and the certificate of it."""
+"""What can be proved of a plan, and the certificate of it.
+
+``certify`` is called by commands and from Python, and again by ``verify``. It sees no data and runs
+no code: what it proves is of the declaration alone.
+"""
 
 from __future__ import annotations
 

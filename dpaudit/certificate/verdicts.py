@@ -1,4 +1,8 @@
-"""The one rule of verdicts: what a claim, a proof, audits and findings together say."""
+"""The one rule of verdicts: what a claim, a proof, audits and findings together say.
+
+Certificates ask it whenever one of the four changes. An error in a finding takes the ground from
+a proof, and only an audit refutes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Recomputing what a certificate states."""
+"""Recomputing what a certificate states.
+
+``verify`` is what somebody who did not make a certificate runs. Nothing that a file names is
+imported, and no number of it may be stronger than what is recomputed here.
+"""
 
 from __future__ import annotations
 

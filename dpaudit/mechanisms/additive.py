@@ -1,4 +1,8 @@
-"""Mechanisms that add noise: what they share, and what they need to say for themselves."""
+"""Mechanisms that add noise: what they share, and what they need to say for themselves.
+
+Laplace, normal, staircase and integer noise extend these classes. Noise of all entries must be
+independent and of one law, whatever the value is.
+"""
 
 from __future__ import annotations
 

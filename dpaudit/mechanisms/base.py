@@ -1,4 +1,8 @@
-"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer."""
+"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer.
+
+Plans, accountants, the ledger and audits know a mechanism by this class alone. A pair must dominate
+all neighbours at its sensitivity, and be rounded up; nothing here draws or sees data by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Private choices of one of many candidates: the index of the largest noisy utility."""
+"""Private choices of one of many candidates: the index of the largest noisy utility.
+
+The exponential mechanism, permute-and-flip and report noisy max differ in the law of the noise
+alone. What is released is an index, and its law follows from the gaps to the best utility.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rounding to the safe side: a guarantee up, what noise promises down."""
+"""Rounding to the safe side: a guarantee up, what noise promises down.
+
+Laws, accountants and certificates take every number that leaves exact arithmetic through here. What
+is rounded up must never come out below what is meant, at the ends of the floats too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An invocation: one declared use of a mechanism."""
+"""An invocation: one declared use of a mechanism.
+
+A plan consists of them, and each release of a ledger is one. A field that contradicts another, or
+that the mechanism's own clip shows to be too small, is refused here and nowhere later.
+"""
 
 from __future__ import annotations
 

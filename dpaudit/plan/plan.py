@@ -1,4 +1,8 @@
-"""Plans: what an algorithm declares before it has seen any data."""
+"""Plans: what an algorithm declares before it has seen any data.
+
+Algorithms declare one from public fields alone; accountants, ledgers and certificates read it. Its
+hash is that of its JSON, so that two plans are one if and only if they say the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Continual release as a mechanism: one declaration, one invocation, for a whole stream."""
+"""Continual release as a mechanism: one declaration, one invocation, for a whole stream.
+
+Plans declare a stream with these classes, and accountants ask them for one pair. What one unit may
+move over all steps together must follow from the factorisation and the participations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Toeplitz factorisations, and the optimal one among them: the square root."""
+"""Toeplitz factorisations, and the optimal one among them: the square root.
+
+A matrix is its first column, which must not be negative and never increase: then the first steps of
+a pattern are the worst, and the sensitivity is exact.
+"""
 
 from __future__ import annotations
 

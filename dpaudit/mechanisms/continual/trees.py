@@ -1,4 +1,8 @@
-"""Tree aggregation: dyadic intervals with noise, and the binary mechanism."""
+"""Tree aggregation: dyadic intervals with noise, and the binary mechanism.
+
+Plans name trees as factorisations of their streams. The worst pattern of participations is searched
+for exactly, or bounded from above where the search would take long.
+"""
 
 from __future__ import annotations
 
