@@ -1,7 +1,7 @@
 """Factorisations A = B C of the prefix-sum matrix: noise is added to C x, then B is applied.
 
-Streams ask for the sensitivity of C and the error of B, and the ledger for a
-stream of B z. A sensitivity is exact or an upper bound, rounded up, for streams chosen adaptively too.
+Streams ask for the sensitivity of C and the error of B, and the ledger for a stream of B z. A
+sensitivity is exact or an upper bound, rounded up, for streams chosen adaptively too.
 """
 
 from __future__ import annotations
