@@ -12,6 +12,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.samplers import floats  # noqa: F401  # before a release, not within it
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Stepwise

@@ -35,6 +35,7 @@ from dpaudit.base.optional_import import optional_import
 from dpaudit.base.provenance import EXACT
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.samplers import exact, floats  # noqa: F401  # before a release, not within it
 from dpaudit.ledger.samplers.grid import WIDEST
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms import Mechanism, Norm, Released
