@@ -4,6 +4,7 @@ from .accounting import AccountantName as AccountantName
 from .accounting import Guarantee as Guarantee
 from .accounting import guarantee as guarantee
 from .accounting import privacy_curve as privacy_curve
+from .base.chain import Durability as Durability
 from .base.errors import BudgetExceededError as BudgetExceededError
 from .base.errors import ClosedLedgerError as ClosedLedgerError
 from .base.errors import DpAuditError as DpAuditError
@@ -19,7 +20,6 @@ from .certificate import Finding as Finding
 from .certificate import Severity as Severity
 from .certificate import Verdict as Verdict
 from .certificate import certify as certify
-from .ledger import Durability as Durability
 from .ledger import FileAnchor as FileAnchor
 from .ledger import FloatNoise as FloatNoise
 from .ledger import Ledger as Ledger

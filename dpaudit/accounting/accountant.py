@@ -1,4 +1,8 @@
-"""The interface of every accountant, and the registry of their names."""
+"""The interface of every accountant, and the registry of their names.
+
+Guarantees and ``best`` ask accountants by name. An upper end is a proof; a lower one must hold for
+some neighbours, and is None where nobody knows.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +101,11 @@ class Accountant(Kinded, ABC):
     """
 
     family: ClassVar[str] = "accountant"
+    homes: ClassVar[tuple[str, ...]] = (
+        "dpaudit.accounting.closed_forms",
+        "dpaudit.accounting.pld",
+        "dpaudit.accounting.best",
+    )
 
     def __init_subclass__(cls) -> None:
         if "in_best" in cls.__dict__:

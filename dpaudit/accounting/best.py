@@ -1,4 +1,8 @@
-"""The least valid ε of all accountants."""
+"""The least valid ε of all accountants.
+
+``guarantee`` asks it where no accountant is named. It asks those of this package alone, and a
+minimum of valid bounds is valid only as each holds at every point.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +165,7 @@ def _participants() -> list[Accountant]:
 
 
 def _is_beyond_floats(part: Term) -> bool:
-    """Whether the largest loss is finite, yet above all floats, so that no grid holds it."""
+    """Tell whether the largest loss is finite, yet above all floats, so that no grid holds it."""
     exact = part.pair.pure_epsilon
     return exact < math.inf and as_float(exact) == math.inf
 

@@ -1,4 +1,8 @@
-"""Guarantees for groups of units, and for larger distances."""
+"""Guarantees for groups of units, and for larger distances.
+
+Guarantees for several units, and observed releases, are made from a plan here. What is returned
+must cost no less than the original does for such neighbours.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +118,7 @@ def _together(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocatio
 
 
 def swapped(plan: Plan) -> Plan:
-    """What a plan for add-remove or zero-out does for a unit that is replaced by another.
+    """Turn a plan for add-remove or zero-out into one for units that are replaced.
 
     Samples of noisy sums have theorems of their own; else it is a group of two.
 
@@ -138,14 +142,14 @@ def swapped(plan: Plan) -> Plan:
 
 
 def _shifts_add_up(invocation: Invocation) -> bool:
-    """Whether the group costs at most one long shift: of each release, or of any of them."""
+    """Tell whether the group costs at most one long shift: of each release, or of any."""
     mechanism = invocation.mechanism
     spread = isinstance(mechanism, AdditiveNoise) and mechanism.long_shift_dominates
     return mechanism.norm is not Norm.CHANGE and (spread or invocation.releases == invocation.count)
 
 
 def _black_box(part: Term, size: int) -> Mechanism:
-    """What is proved of ``size`` units of any mechanism."""
+    """Bound ``size`` units of any mechanism by what is proved of one."""
     known = part.invocation.mechanism.for_group(size)
     if known is not None and part.amplification is None:
         return known

@@ -81,7 +81,7 @@ def compose(plan: Plan, accountant: str = AccountantName.BEST) -> Composition:
 
 
 def guarantee(plan: Plan, delta: float = 0.0, accountant: str = AccountantName.BEST) -> Guarantee:
-    """What an accountant proves of a plan.
+    """Prove the least ε that an accountant finds of a plan.
 
     Args:
         plan: the declared invocations.

@@ -45,7 +45,7 @@ def _pareto_front(candidates: Mapping[tuple[Strength, ...], int]) -> list[int]:
 
 
 def _uses(group: Sequence[Invocation]) -> tuple[Hashable, tuple[Strength, ...]]:
-    """What the uses of a group are but for their strengths, and these, in the same order."""
+    """Tell the uses of a group but for their strengths, and these, in the same order."""
     counts: dict[Hashable, int] = {}
     uses: dict[Hashable, Use] = {}
     for invocation in group:

@@ -1,4 +1,8 @@
-"""A ledger in normal form: each distinct mechanism once, with its count, in a fixed order."""
+"""A ledger in normal form: each distinct mechanism once, with its count, in a fixed order.
+
+Every accountant and filter begins with these terms. Uses are merged where mechanism, sensitivity,
+sampling and relation agree, never where they are only alike.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +110,7 @@ def whole(declared: Invocation, count: int) -> Term:
 
 
 def costs_as_its_pair(declared: Invocation) -> bool:
-    """Whether one use may cost as much as its pair, and is not merely dominated by it."""
+    """Tell whether one use may cost as much as its pair, and is not merely dominated by it."""
     mechanism, sampling = declared.mechanism, declared.sampling
     if not mechanism.is_tight or not (sampling is None or mechanism.tight_in_samples):
         return False
@@ -146,7 +150,7 @@ def directed_uses(invocation: Invocation, count: int) -> tuple[DirectedPair, Dir
 
 
 def attained(parts: Sequence[Term]) -> bool:
-    """Whether the invocations may cost as much as the pairs of all parts."""
+    """Tell whether the invocations may cost as much as the pairs of all parts."""
     return all(part.is_attained for part in parts)
 
 

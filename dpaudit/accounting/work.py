@@ -1,4 +1,8 @@
-"""How long a proof would take, told from the plan before anything is computed."""
+"""How long a proof would take, told from the plan before anything is computed.
+
+Commands, servers and the checker refuse what would take too long. An estimate may be too large,
+but must grow with all that makes a proof long.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ _MOST_MEMBERS = 10**6
 
 
 def seconds_of_proof(plan: Plan) -> float:
-    """About how long ``guarantee`` takes, in seconds of one core; rather too much than too little.
+    """Estimate the seconds of one core that ``guarantee`` takes; rather too many.
 
     It follows from the number of invocations, of kinds of units, and of distinct uses in each of
     them, and from what mechanisms say of their pairs (:meth:`dpaudit.mechanisms.Mechanism.work`).
@@ -78,7 +82,7 @@ def _largest_kind(plan: Plan) -> int:
 
 
 def _seconds_of_unit(invocations: Sequence[Invocation]) -> float:
-    """Of one composition."""
+    """Estimate those of one composition."""
     uses = [one for one, _ in merged(invocations) if one.sensitivity > 0]
     try:
         uses = list(map(covered, uses))
@@ -94,6 +98,6 @@ def _seconds_of_unit(invocations: Sequence[Invocation]) -> float:
 
 
 def _is_closed(one: Invocation, sampling: Amplification | None) -> bool:
-    """Whether a closed form is exact, so that no grid is computed."""
+    """Tell whether a closed form is exact, so that no grid is computed."""
     pair = one.mechanism.pair(one.sensitivity)
     return sampling is None and isinstance(pair, GaussianPair)

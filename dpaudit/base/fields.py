@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache, partial
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, Union, cast, get_args, get_origin
 from typing import get_type_hints as type_hints
@@ -114,6 +115,9 @@ class Kinded(Checked):
     tag: ClassVar[str] = "kind"
     """The key of the kind in a record."""
     kind: ClassVar[str] = ""
+    homes: ClassVar[tuple[str, ...]] = ()
+    """Modules, or packages by their public names, that define the members of this package; they
+    are imported when a kind is asked for that is not known yet."""
     _members: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls) -> None:
@@ -124,6 +128,8 @@ class Kinded(Checked):
         kind = cls.__dict__.get("kind")
         if not kind:
             return
+        if not cls.__module__.startswith(_OWN_PACKAGE):
+            cls._load_homes()  # so that a kind that is taken is refused here
         known = cls._members.setdefault(kind, cls)
         again = _place(known) == _place(cls) and not known.__module__.startswith(_OWN_PACKAGE)
         if known is not cls and not again:
@@ -136,8 +142,15 @@ class Kinded(Checked):
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
         """Return every member of the family by its kind, those of installed packages too."""
+        cls._load_homes()
         load_extensions()
         return dict(cls._members)
+
+    @classmethod
+    def _load_homes(cls) -> None:
+        for home in map(import_module, cls.homes):
+            for name in getattr(home, "__all__", ()):
+                getattr(home, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and the fields, as JSON values; fields that are None are left out."""
@@ -165,6 +178,11 @@ class Kinded(Checked):
             InputError: if there is none; with the nearest kind.
         """
         if isinstance(kind, str) and kind not in cls._members:
+            usual = "".join(part.capitalize() for part in kind.split("-"))
+            for home in map(import_module, cls.homes):
+                getattr(home, usual, None)  # imports that class alone, where it has that name
+        if isinstance(kind, str) and kind not in cls._members:
+            cls._load_homes()
             load_extensions()
         place = cls.family if cls.tag == "kind" else f"{cls.family}.{cls.tag}"
         member: type[Self] = cls._members[toml_tables.chosen(cls._members, **{place: kind})]

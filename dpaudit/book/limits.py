@@ -24,11 +24,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.accounting import RenyiFilter, Term, ZcdpFilter, terms
+from dpaudit.accounting import RenyiFilter, ZcdpFilter
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
 from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.parallel import undominated
+from dpaudit.accounting.terms import Term, terms
 from dpaudit.base import numbers, toml_tables
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Kinded, NonNegative, OpenProbability, Positive

@@ -110,7 +110,7 @@ class Rehearsal(Record):
 
 
 def scope_of(rehearsal: Rehearsal | None) -> Scope:
-    """Whether a certificate speaks of the plan alone, or of the code too."""
+    """Tell whether a certificate speaks of the plan alone, or of the code too."""
     return Scope.CODE if rehearsal is not None and rehearsal.done else Scope.PLAN
 
 
@@ -162,7 +162,7 @@ def assumptions_of(
 
 
 def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:
-    """What each premise rests on where the code that runs holds the rows of several units.
+    """List what premises rest on where the code that runs holds the rows of several units.
 
     The ledger bounds what it is given under a name: rows that code made of everybody's, or gave to
     another name, it cannot tell. A clip on the unit's own device bounds any value.
@@ -180,7 +180,7 @@ def _name(plan: Plan) -> str:
 
 
 def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
-    """What no neighbour could have shown at some release, whatever the code does there.
+    """Find what no neighbour could have shown at some release, whatever the code does there.
 
     What is not recorded was not exercised. Which labels other libraries draw for, a record alone
     says.
@@ -211,7 +211,7 @@ def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
 
 
 def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | None) -> Known:
-    """What the ledger makes true, or what the plan makes meaningless."""
+    """Find what the ledger makes true, or what the plan makes meaningless."""
     known: Known = {
         Premise.TOUCHES: (
             Standing.ENFORCED,
@@ -281,12 +281,12 @@ def _beside(findings: Iterable[Finding]) -> Known:
 
 
 def clips(mechanism: Mechanism) -> bool:
-    """Whether a mechanism clips the value before it adds noise."""
+    """Tell whether a mechanism clips the value before it adds noise."""
     return any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
 
 
 def _own_noise(ledger: Mapping[str, Any], rehearsal: Rehearsal | None) -> bool:
-    """Whether a run, or a rehearsal, is known in which no other library drew noise."""
+    """Tell whether a run, or a rehearsal, is known in which no other library drew noise."""
     samplers = ledger.get("samplers")
     if ledger.get("external"):
         return False
@@ -296,7 +296,7 @@ def _own_noise(ledger: Mapping[str, Any], rehearsal: Rehearsal | None) -> bool:
 
 
 def _tested(rehearsal: Rehearsal | None) -> Known:
-    """What a rehearsal without a finding says."""
+    """Report what a rehearsal without a finding says."""
     if rehearsal is None or not rehearsal.done:
         return {}
     size = len(rehearsal.neighbours)

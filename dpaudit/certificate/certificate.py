@@ -1,4 +1,8 @@
-"""Certificates: what was claimed, what is proved, what was attacked, what is left open."""
+"""Certificates: what was claimed, what is proved, what was attacked, what is left open.
+
+Commands make it, store it and read it; renderers show it. Its digest is of its own record, and what
+a file states beside what follows from it must be the same.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +108,7 @@ class Certificate:
         return disputes(self.findings)
 
     def is_contradicted_by(self, audit: AuditRecord) -> bool:
-        """Whether an audit contradicts what is claimed or proved; of a stronger statement none."""
+        """Tell whether an audit contradicts what is claimed or proved; of a stronger claim none."""
         against = contradicting(self.claim, self.guarantee, (audit,))
         return bool(against) or beyond_proof(self.guarantee, audit) is not None
 
@@ -150,7 +154,7 @@ class Certificate:
         return replace(newest, assumptions=newest.known_assumptions())
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
-        """What the proof rests on, from plan, rehearsal, findings and run."""
+        """List what the proof rests on, from plan, rehearsal, findings and run."""
         return assumptions_of(
             self.plan,
             code=self.subject.code_hash is not None,

@@ -71,7 +71,7 @@ def with_witness(certificate: Certificate, *, wanted: bool | None = None) -> Cer
 
 
 def check_of(certificate: Certificate) -> CheckRecord:
-    """What the checker proves of a certificate as it is written, by its witness or without."""
+    """Ask the checker what it proves of a certificate as written, by its witness or without."""
     claim, record = certificate.claim, certificate.to_dict()
     if claim is not None and claim.risk is not None:
         record["claim"] = None  # it names no δ
@@ -127,7 +127,7 @@ def lacks_check(certificate: Certificate) -> str:
 
 
 def _is_near(checked: CheckRecord, certificate: Certificate) -> bool:
-    """Whether the checked ε is of the size of the accountant's, or proves the claim too."""
+    """Tell whether the checked ε is of the size of the accountant's, or proves the claim too."""
     proved, claim = certificate.guarantee, certificate.claim
     if proved is None or (checked.epsilon or 0.0) <= _FAR * proved.epsilon + 1e-9:
         return True

@@ -1,4 +1,8 @@
-"""Claims, verdicts and findings."""
+"""Claims, verdicts and findings.
+
+Subjects, plan files and commands state a claim; certificates judge it. Whether a proof lies within
+a claim is decided by one comparison, that of ``numbers.holds``.
+"""
 
 from __future__ import annotations
 
@@ -106,14 +110,14 @@ class Claim(Checked):
         return None if self.risk is None else self.risk.tested
 
     def implies(self, other: Claim) -> bool:
-        """Whether whatever keeps this claim keeps the other, as far as points can tell."""
+        """Tell whether whatever keeps this claim keeps the other, as far as points can tell."""
         if isinstance(other.risk, GaussianCurve | Concentrated):
             kinds = zip(astuple(self.risk or self), astuple(other.risk), strict=False)
             return type(self.risk) is type(other.risk) and all(own <= limit for own, limit in kinds)
         return other.excess(self.implied) is None
 
     def excess(self, whole: Composition) -> str | None:
-        """What is proved instead, in words; None where the proof lies within the claim."""
+        """Tell what is proved instead; None where the proof lies within the claim."""
         if self.risk is not None:
             return self.risk.excess(whole)
         proved = whole.epsilon(self.delta).upper
@@ -126,7 +130,7 @@ class Claim(Checked):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Claim:
-        """What :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` wrote.
 
         Raises:
             InputError: if a field is unknown, missing or invalid, or two kinds are stated.

@@ -49,7 +49,7 @@ class PointsCurve(Composition):
 
 @dataclass(frozen=True)
 class RatesCurve(PointsCurve):
-    """What follows from a largest TPR at an FPR.
+    """The curve that follows from a largest TPR at an FPR.
 
     Attributes:
         rates: TPR and FPR.

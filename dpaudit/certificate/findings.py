@@ -1,4 +1,8 @@
-"""Findings that follow from a plan alone."""
+"""Findings that follow from a plan alone.
+
+``certify`` makes them and ``verify`` makes them again: they depend on the plan, the claim and δ
+alone, and stand in a fixed order.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ _LARGE_EPSILON = 500.0
 
 
 def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
-    """What is to be said of a claim, or a guarantee at ``delta``, that protects hardly anybody.
+    """Report a claim, or a guarantee at ``delta``, that protects hardly anybody.
 
     A warning for a δ. A note for a claim of a risk that some published data sets do not exceed.
 
@@ -55,21 +59,21 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
 
 
 def float_samplers(ledger: Mapping[str, Any]) -> list[str]:
-    """Those of the ledger's own samplers that drew in floating point, of the record of a run."""
+    """Name the ledger's own samplers that drew in floating point, by the record of a run."""
     outside = ledger.get("external", ())
     known = ledger.get("samplers", ())
     return [name for name in known if name.startswith("numpy") and name not in outside]
 
 
 def is_drawn_exactly(run: Mapping[str, Any] | None) -> bool:
-    """Whether exact samplers drew all noise of a run, which removes the finding on floats."""
+    """Tell whether exact samplers drew all noise of a run, which removes the finding on floats."""
     record = (run or {}).get("ledger", {})
     samplers = record.get("samplers", {})
     return bool(samplers) and all(map(is_exact, samplers)) and not record.get("external")
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:
-    """What every reader of a certificate of this plan must know, in a fixed order."""
+    """Report what every reader of a certificate of this plan must know, in a fixed order."""
     # The guarantee speaks of real numbers, the samples are floats (Mironov 2012).
     real = dict.fromkeys(i.mechanism.kind for i in plan.invocations if i.mechanism.real_valued)
     floats = [_found(FLOAT_NOISE, kinds=", ".join(real))] if real else []
@@ -100,7 +104,7 @@ def _streams(plan: Plan) -> Iterator[Finding]:
 
 
 def _fallbacks(plan: Plan) -> Iterator[Finding]:
-    """What costs more than it might, as declared; the first invocation of each kind."""
+    """Report what costs more than it might, as declared; the first invocation of each kind."""
     known = set()
     for invocation in plan.invocations:
         with suppress(UnsupportedError):

@@ -61,7 +61,7 @@ class Foreign(Record):
 
 
 def foreign_of(plan: Plan, proved: Guarantee | None) -> Foreign:
-    """What the proof of a plan takes from outside of this package."""
+    """List what the proof of a plan takes from outside of this package."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for invocation in plan.invocations:
         for part in _parts(invocation):
@@ -81,7 +81,7 @@ def _is_own_accountant(name: str) -> bool:
 
 
 def is_defined_here(kind: type) -> bool:
-    """Whether a class is one that a module of this package defines.
+    """Tell whether a module of this package defines a class.
 
     >>> is_defined_here(Foreign), is_defined_here(type("Foreign", (Foreign,), {}))
     (True, False)
@@ -100,7 +100,7 @@ def stated_kinds(plan: Plan) -> tuple[str, ...]:
 def laws_standing(
     plan: Plan, proved: Guarantee | None, tested: Mapping[str, int]
 ) -> tuple[Standing, str]:
-    """How it is known that each mechanism costs what it states, and why.
+    """Judge how it is known that each mechanism costs what it states, and why.
 
     Args:
         plan: what is proved.

@@ -48,5 +48,5 @@ class SecondOpinion(Record):
 
 
 def exceeds(one: float, other: float) -> bool:
-    """Whether a number is above another by more than the tolerance."""
+    """Tell whether a number is above another by more than the tolerance."""
     return one > other * (1 + TOLERANCE) + 1e-9

@@ -1,4 +1,8 @@
-"""What can be proved of a plan, and the certificate of it."""
+"""What can be proved of a plan, and the certificate of it.
+
+``certify`` is called by commands and from Python, and again by ``verify``. It sees no data and runs
+no code: what it proves is of the declaration alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
-from dpaudit.mechanisms import Opaque, StableHistogram
+from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 
 _found = FindingTable(__name__)
@@ -142,10 +146,10 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
 
 def _unbounded(plan: Plan, proved: Guarantee) -> Finding:
     reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    found, keys = _found("no-finite-epsilon", reason=reason), StableHistogram
-    known = [each for each in plan.invocations if isinstance(each.mechanism, keys)]
+    found, keys = _found("no-finite-epsilon", reason=reason), "stable-histogram"
+    known = [each for each in plan.invocations if each.mechanism.kind == keys]
     told = max((i.mechanism.pair_and_failure(i.sensitivity)[1] for i in known), default=0.0)
-    low = f"Raise the threshold of {keys.kind}: a key that one alone has is told with probability"
+    low = f"Raise the threshold of {keys}: a key that one alone has is told with probability"
     return replace(found, remedy=f"{low} {told:.3g}.") if told > proved.delta else found
 
 

@@ -1,4 +1,7 @@
-"""Records of a certificate: what it speaks of, and what was attacked."""
+"""Records of a certificate: what it speaks of, and what was attacked.
+
+They are written as JSON and read back equal; numbers that JSON does not know are written as text.
+"""
 
 from __future__ import annotations
 

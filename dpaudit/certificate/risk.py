@@ -61,7 +61,7 @@ class Risk(Record, ABC):
 
     @abstractmethod
     def excess(self, whole: Composition) -> str | None:
-        """What is proved instead, in words; None where the proof lies within the statement."""
+        """Tell what is proved instead; None where the proof lies within the statement."""
 
     @property
     def tested(self) -> Callable[[ArrayLike], Any] | None:
@@ -319,7 +319,7 @@ def _told(value: float, beside: float) -> str:
 
 
 def _parts(whole: Composition, kind: type[_Found]) -> list[_Found] | None:
-    """What accountants of one kind prove of each group of units; None where they do not apply."""
+    """List what accountants of one kind prove of each group; None where they do not apply."""
     groups = whole.groups if isinstance(whole, ParallelComposition) else (whole,)
     found: list[_Found] = []
     for group in groups:

@@ -1,4 +1,8 @@
-"""The JSON Schema of certificates, and validation against it."""
+"""The JSON Schema of certificates, and validation against it.
+
+Every certificate is validated before anything in it is believed. Older schemas are read as what
+they said, and nothing is added to it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The one rule of verdicts: what a claim, a proof, audits and findings together say."""
+"""The one rule of verdicts: what a claim, a proof, audits and findings together say.
+
+Certificates ask it whenever one of the four changes. An error in a finding takes the ground from
+a proof, and only an audit refutes.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,7 @@ def contradicting(
 
 
 def contradicts(audit: AuditRecord, claim: Claim) -> bool:
-    """Whether an audit contradicts a claim.
+    """Tell whether an audit contradicts a claim.
 
     It does if it refutes a statement that follows from the claim, with an ε and a δ that are not
     smaller, or if its lower bound is above the ε that follows at its δ. The refutation of a
@@ -111,7 +115,7 @@ def _above(lower: float | None, epsilon: float) -> bool:
 
 
 def _rejects_the_curve(audit: AuditRecord) -> bool:
-    """Whether the audit says that it rejects the plan's whole curve δ(ε)."""
+    """Tell whether the audit says that it rejects the plan's whole curve δ(ε)."""
     rejected, null = audit.details.get("rejected_by"), audit.details.get("null")
     by_curve = isinstance(rejected, list | tuple) and "curve" in rejected
     return by_curve and isinstance(null, str) and "plan" in null

@@ -1,4 +1,8 @@
-"""Recomputing what a certificate states."""
+"""Recomputing what a certificate states.
+
+``verify`` is what somebody who did not make a certificate runs. Nothing that a file names is
+imported, and no number of it may be stronger than what is recomputed here.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,7 @@ def verify(certificate: Certificate) -> None:
 
 
 def recomputed(certificate: Certificate) -> Certificate:
-    """What this version makes of the plan, the claim, the audits and the author's findings."""
+    """Make plan, claim, audits and the author's findings into a certificate anew."""
     proved = certificate.guarantee
     named = [] if proved is None else [each for each in proved.compared if each != FILTER]
     again = certify(
@@ -229,7 +233,7 @@ def _stronger_bound(stated: Guarantee, proved: Guarantee) -> bool:
 
 
 def _stronger(stated: float, proved: float) -> bool:
-    """Whether less is stated than is proved."""
+    """Tell whether less is stated than is proved."""
     return not stated >= proved * (1 - _DIGITS) - 1e-300
 
 

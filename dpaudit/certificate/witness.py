@@ -37,7 +37,7 @@ Charges = Mapping[checker.Part, int]
 def witness_of(
     plan: Plan, guarantee: Guarantee, claimed: float | None = None
 ) -> dict[str, Any] | None:
-    """What lets the checker prove an ε at the δ of the guarantee.
+    """Find what lets the checker prove an ε at the δ of the guarantee.
 
     Args:
         plan: the declared invocations.
@@ -90,7 +90,7 @@ def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> di
 
 
 def _work(charges: Charges, witness: dict[str, Any]) -> float:
-    """About how many microseconds a witness takes, so that none is tried that is not worth it."""
+    """Estimate the microseconds a witness takes, so that none is tried that is not worth it."""
     bits, together = witness["bits"], checker.rounded_charges(charges, witness["round"])
     work: float = sum(2 * n.bit_length() for n in together.values()) * (
         (witness["limit"] * (bits + 16)) ** 1.5 / 2000

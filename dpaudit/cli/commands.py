@@ -116,9 +116,9 @@ def run(
     secure) unless --float-noise is given.
     """
     from dpaudit.base import validate
+    from dpaudit.base.chain import Durability
     from dpaudit.cli import show
     from dpaudit.cli.exits import exit_of
-    from dpaudit.ledger import Durability
     from dpaudit.workflow.running import run_subject
 
     with working(f"run {subject}", partial(kept_of, output)):

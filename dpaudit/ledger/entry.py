@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.ledger.anchor import Anchor
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
 
 Key = str | int

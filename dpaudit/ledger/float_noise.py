@@ -12,8 +12,10 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.samplers import floats  # noqa: F401  # before a release, not within it
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import PrefixSums, Stepwise
+from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 
@@ -62,7 +64,8 @@ class FloatNoise(OwnProcess):
         mechanism = entry.invocation.mechanism
         if not isinstance(mechanism, Stepwise):
             raise InputError(f"{mechanism.kind} is no continual release; use release for it.")
-        return mechanism.start(shape, self._rng)
+        sums: PrefixSums = mechanism.start(shape, self._rng)
+        return sums
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Another library draws."""

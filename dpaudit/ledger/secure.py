@@ -1,6 +1,6 @@
 """Noise without floating-point leaks, drawn with entropy of the operating system.
 
-Every mechanism says how it is released exactly (:mod:`dpaudit.mechanisms.exact`); here are the
+How each mechanism is released exactly is in :mod:`dpaudit.ledger.samplers.exact`; here are the
 samplers that it asks for: OpenDP's for integer noise, and the ``secrets`` of the standard library.
 
 What exact noise guarantees, and what not:
@@ -35,10 +35,11 @@ from dpaudit.base.optional_import import optional_import
 from dpaudit.base.provenance import EXACT
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.samplers import exact, floats  # noqa: F401  # before a release, not within it
+from dpaudit.ledger.samplers.grid import WIDEST
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
-from dpaudit.mechanisms.continual.release import PrefixSums
-from dpaudit.mechanisms.exact import WIDEST
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 GRID_BITS = 40

@@ -12,8 +12,9 @@ from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.door import ReleaseGate
 from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.ledger.units import name_of
-from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 

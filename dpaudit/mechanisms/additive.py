@@ -1,4 +1,8 @@
-"""Mechanisms that add noise: what they share, and what they need to say for themselves."""
+"""Mechanisms that add noise: what they share, and what they need to say for themselves.
+
+Laplace, normal, staircase and integer noise extend these classes. Noise of all entries must be
+independent and of one law, whatever the value is.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.base.by_class import by_class
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, integer_array, sum_over_entries
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.tails import Tails, integer_tails
+from dpaudit.mechanisms.tails import Tails
 
 _MOST_MASSES, _RARE = 10**6, 1e-9
 
@@ -32,37 +37,33 @@ class AdditiveNoise(Mechanism):
     long_shift_dominates: ClassVar[bool] = False
     """Whether one long shift costs at least as much as several of the same total length."""
     zeroed_is_absent: ClassVar[bool] = True
-    _samplers: ClassVar[tuple[str, ...]] = ("sample", "noise")
 
-    @abstractmethod
+    @by_class("dpaudit.ledger.samplers.floats")
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
         """Independent draws of the noise of one entry."""
+        raise UnsupportedError(f"{self.kind} has no sampler.")
+
+    @classmethod
+    def _samplers(cls) -> tuple[Any, ...]:
+        return (*super()._samplers(), AdditiveNoise.noise)
 
     @abstractmethod
     def log_noise_density(self, noise: Floats) -> Floats:
         """Log-density (or log-mass) of the noise of one entry, of any shape."""
 
+    @by_class("dpaudit.auditing.noise.tails")
     def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
         """The noise of entries, of any shape, as the declared law sees it.
 
         Raises:
             UnsupportedError: if the mechanism declares no law that could be tested.
         """
-        return super().tails(noise, np.zeros(()), rng)
-
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Values plus noise."""
-        released: NDArray[Any] = values + self.noise(values.shape, rng)
-        return released
+        raise UnsupportedError(f"{self.kind} declares no law of noise that could be tested.")
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over entries of the log-density of the noise."""
         noise = np.asarray(outputs, dtype=np.float64) - self.prepare(value)
         return sum_over_entries(self.log_noise_density(noise))
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """The tails of released less prepared value."""
-        return self.noise_tails(np.asarray(released, dtype=np.float64) - value, rng)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,3 @@ class IntegerNoise(AdditiveNoise):
     def log_noise_density(self, noise: Floats) -> Floats:
         """The log-mass, minus infinity between the integers."""
         return np.where(noise == np.floor(noise), self.log_mass(noise), -np.inf)
-
-    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
-        """Tails with ties broken at random."""
-        return integer_tails(noise, self.at_least, self.mean_size(), rng)

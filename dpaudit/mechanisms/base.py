@@ -1,4 +1,8 @@
-"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer."""
+"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer.
+
+Plans, accountants, the ledger and audits know a mechanism by this class alone. A pair must dominate
+all neighbours at its sensitivity, and be rounded up; nothing here draws or sees data by itself.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base import validate
+from dpaudit.base.by_class import by_class, owner
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Kinded
 from dpaudit.mechanisms.exact import ExactSource
@@ -20,6 +25,9 @@ from dpaudit.mechanisms.pairs import DominatingPair, Floats
 from dpaudit.mechanisms.tails import Tails
 
 Released = float | int | NDArray[Any]
+
+_FLOATS, _EXACT = "dpaudit.ledger.samplers.floats", "dpaudit.ledger.samplers.exact"
+_TAILS = "dpaudit.auditing.noise.tails"
 
 
 class Norm(StrEnum):
@@ -31,20 +39,30 @@ class Norm(StrEnum):
     """Any two inputs are at distance 1: the mechanism protects the whole input."""
 
     def length(self, change: NDArray[Any]) -> float:
-        """How long a change of a value is."""
+        """Measure a change of a value."""
         if self is Norm.CHANGE:
             return float(change.any())
         return float(np.linalg.norm(change.ravel(), 1 if self is Norm.L1 else 2))
+
+
+class Schedule(NamedTuple):
+    """The steps of a stream, and at how many of them, how far apart, one unit may take part."""
+
+    steps: int
+    participations: int
+    min_separation: int
 
 
 @dataclass(frozen=True)
 class Mechanism(Kinded, ABC):
     """A randomised release. Fields are public facts; the private value is an argument.
 
-    A subclass is one file: its fields, ``kind`` and ``norm``, its privacy (:meth:`pair`) and its
-    sampler (:meth:`sample`). It then passes the conformance suite that every mechanism's tests
-    inherit. What else it offers decides what can be done with it; what it does not offer is refused
-    in one sentence:
+    A subclass has its fields, ``kind`` and ``norm``, its privacy (:meth:`pair`) and a sampler
+    (:meth:`sample`), as a method; those of this package are registered by the ledger and by the
+    auditors (:func:`~dpaudit.base.by_class.by_class`), as are :meth:`sample_exactly`,
+    :meth:`tails` and :meth:`worst_pairs`. It then passes the conformance suite that every
+    mechanism's tests inherit. What else it offers decides what can be done with it; what it does
+    not offer is refused in one sentence:
 
     * :meth:`log_density`: attacks that know the law, and the suite's own tests of the pair;
     * :meth:`tails`: the test whether the noise of running code is the declared one;
@@ -55,6 +73,7 @@ class Mechanism(Kinded, ABC):
     """
 
     family: ClassVar[str] = "mechanism"
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms",)
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
@@ -66,8 +85,6 @@ class Mechanism(Kinded, ABC):
     unit may be in does not amplify."""
     tight_in_samples: ClassVar[bool] = True
     """Whether :attr:`is_tight` holds where units are sampled too, as others may weigh nothing."""
-    _samplers: ClassVar[tuple[str, ...]] = ("sample",)
-    """The methods that decide the law of a release."""
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -109,7 +126,7 @@ class Mechanism(Kinded, ABC):
         return None
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float] | None:
-        """What this mechanism is but for one number, and that number: a larger one costs more.
+        """Name this mechanism but for one number, and that number: a larger one costs more.
 
         Of two mechanisms of one class that are alike but for the number, the weaker must be a
         post-processing of the stronger (Blackwell 1953, *Equivalent comparisons*), so that all that
@@ -134,12 +151,23 @@ class Mechanism(Kinded, ABC):
             return float("inf")
         return self.norm.length(one.astype(np.float64) - other.astype(np.float64))
 
+    @by_class("dpaudit.auditing.subjects.worst_pairs")
     def worst_pairs(self) -> tuple[tuple[Any, Any, str], ...]:
         """Neighbouring values that are most likely told apart, each pair with its description.
 
         Empty where they follow from the norm, the clip and the sensitivity alone.
         """
         return ()
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """At which steps one unit may take part in a stream; None for a single release."""
+        return None
+
+    @property
+    def shuffled_reports(self) -> tuple[int, str] | None:
+        """How many reports are shuffled, and of which kind they are; None where none are."""
+        return None
 
     @property
     def is_tight(self) -> bool:
@@ -207,12 +235,18 @@ class Mechanism(Kinded, ABC):
         """
         return validate.real_array(value=value)
 
-    @abstractmethod
+    @by_class(_FLOATS)
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One release of each prepared value; the leading axis is that of independent runs."""
+        """One release of each prepared value; the leading axis is that of independent runs.
+
+        Raises:
+            UnsupportedError: if the mechanism cannot be drawn.
+        """
+        raise UnsupportedError(f"{self.kind} has no sampler.")
 
     # -- release without floating-point leaks ----------------------------------------------------
 
+    @by_class(_EXACT)
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
@@ -225,12 +259,15 @@ class Mechanism(Kinded, ABC):
 
     @classmethod
     def has_exact_sampler(cls) -> bool:
-        """Whether there is one; a class with another sampler than its base does not inherit it."""
-        exact, *others = (
-            next(each for each in cls.__mro__ if name in each.__dict__)
-            for name in ("sample_exactly", *cls._samplers)
-        )
-        return exact is not Mechanism and all(issubclass(exact, each) for each in others)
+        """Tell whether there is one; a class with another sampler than its base inherits none."""
+        exact = owner(Mechanism.sample_exactly, cls)
+        others = (owner(method, cls) for method in cls._samplers())
+        return exact is not None and all(issubclass(exact, each) for each in others if each)
+
+    @classmethod
+    def _samplers(cls) -> tuple[Any, ...]:
+        """The methods by class that decide the law of a release."""
+        return (Mechanism.sample,)
 
     def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
         """Refuse what cannot be drawn exactly, before there is a value.
@@ -246,6 +283,15 @@ class Mechanism(Kinded, ABC):
         """
         if not self.has_exact_sampler():
             raise UnsupportedError(f"{self.kind} has no exact sampler.")
+        self.require_grid(sensitivity, source, entries)
+
+    @by_class(_EXACT)
+    def require_grid(self, sensitivity: float, source: ExactSource, entries: int) -> None:
+        """Refuse what the exact sampler's grid does not hold; by default it holds everything.
+
+        Raises:
+            UnsupportedError: as :meth:`require_exact`.
+        """
 
     # -- law -------------------------------------------------------------------------------------
 
@@ -264,6 +310,7 @@ class Mechanism(Kinded, ABC):
         """
         raise UnsupportedError(f"{self.kind} declares no density.")
 
+    @by_class(_TAILS)
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """The noise of one release, as the declared law sees it.
 

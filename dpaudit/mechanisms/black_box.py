@@ -7,10 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar, Self
 
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.fields import NonNegative, Probability
@@ -25,8 +22,8 @@ from dpaudit.mechanisms.rounding import round_up
 
 
 @dataclass(frozen=True)
-class _BlackBox(Mechanism):
-    """What black boxes share: the input changes or it does not, and nothing can be sampled."""
+class BlackBox(Mechanism):
+    """A release whose input changes or does not, and which cannot be sampled."""
 
     norm: ClassVar[Norm] = Norm.CHANGE
     is_black_box: ClassVar[bool] = True
@@ -43,19 +40,9 @@ class _BlackBox(Mechanism):
     def _changed(self) -> DominatingPair:
         """The pair of a changed input."""
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Unknown.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(
-            f"{self.kind} declares only its privacy; run the library that it stands for."
-        )
-
 
 @dataclass(frozen=True)
-class PureBlackBox(_BlackBox):
+class PureBlackBox(BlackBox):
     """Any ε-private release, accounted by the pair that dominates all of them.
 
     Attributes:
@@ -77,7 +64,7 @@ class PureBlackBox(_BlackBox):
 
 
 @dataclass(frozen=True)
-class ApproximateBlackBox(_BlackBox):
+class ApproximateBlackBox(BlackBox):
     """Any (ε, δ)-private release, accounted by the pair that dominates all of them.
 
     Attributes:
@@ -100,7 +87,7 @@ class ApproximateBlackBox(_BlackBox):
 
 
 @dataclass(frozen=True)
-class ConcentratedBlackBox(_BlackBox):
+class ConcentratedBlackBox(BlackBox):
     """Any ρ-zCDP release.
 
     Attributes:
@@ -121,7 +108,7 @@ class ConcentratedBlackBox(_BlackBox):
 def steps_apart(
     epsilon: Fraction | float, delta: Fraction | float, size: int
 ) -> PureBlackBox | ApproximateBlackBox:
-    """What is proved of any (ε, δ)-private release for data that many neighbouring steps apart.
+    """Bound any (ε, δ)-private release for data that many neighbouring steps apart.
 
     kε from a pure ε; (kε, δ(e^kε − 1)/(e^ε − 1)) from an (ε, δ) (Vadhan 2017, Lemma 2.2).
 

@@ -1,4 +1,8 @@
-"""Private choices of one of many candidates: the index of the largest noisy utility."""
+"""Private choices of one of many candidates: the index of the largest noisy utility.
+
+The exponential mechanism, permute-and-flip and report noisy max differ in the law of the noise
+alone. What is released is an index, and its law follows from the gaps to the best utility.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,6 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.enumerated import Enumerated
-from dpaudit.mechanisms.exact import ExactSource, decays
 from dpaudit.mechanisms.pairs import (
     BoundedRangePair,
     DominatingPair,
@@ -36,7 +39,7 @@ _MOST_CANDIDATES = 500
 
 
 class Noise(StrEnum):
-    """What is added to utilities, of scale 2Δ/ε, or Δ/ε where they are monotonic."""
+    """The law of what is added to utilities, of scale 2Δ/ε, or Δ/ε where they are monotonic."""
 
     LAPLACE = "laplace"
     EXPONENTIAL = "exponential"
@@ -97,15 +100,8 @@ class Choice(Enumerated):
         """ε: the pair is a post-processing of any with a larger one."""
         return replace(self, epsilon=1.0), self.pair(sensitivity).pure_epsilon
 
-    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
-        """Two candidates whose utilities change places, or one that rises."""
-        high = self.utility_sensitivity
-        if self.span == 1:
-            return (([0.0, 0.0], [0.0, high], "one of two equal candidates that rises"),)
-        return (([high, 0.0], [0.0, high], "two candidates that change places"),)
-
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How far the utilities move, in units of Δ: 1 where they move as much as they may."""
+        """Measure how far utilities move, in units of Δ: 1 where they move as much as they may."""
         return largest_move(one, other, self.utility_sensitivity, monotonic=self.span == 1)
 
     # -- release ---------------------------------------------------------------------------------
@@ -117,54 +113,6 @@ class Choice(Enumerated):
             raise InputError("value must be a vector of utilities, one for each candidate.")
         return utilities
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """The largest of utilities with noise."""
-        noise = getattr(rng, self.law.value)(size=values.shape)
-        chosen: NDArray[Any] = np.argmax(self._exponents(values) + noise, axis=-1)
-        return chosen
-
-    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
-        """Refuse Laplace noise, whose largest has no exact sampler yet."""
-        super().require_exact(sensitivity, source, entries)
-        if self.law is Noise.LAPLACE:
-            raise UnsupportedError(
-                f"{self.kind} with laplace noise has no exact sampler yet; noise 'exponential' and "
-                "'gumbel' have one."
-            )
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The law itself, of the utilities, ε and Δ as the rational numbers that the floats are.
-
-        Gumbel noise: a candidate is drawn uniformly and taken with probability exp(−γ), where
-        γ = ε (max u − u)/2Δ; else another one is drawn. One trial ends with candidate i with
-        probability exp(−γ_i)/k, and trials are independent, so that i is taken with probability
-        exp(−γ_i)/Σ_j exp(−γ_j), which is the law of the mechanism. As the best candidate is always
-        taken when it is drawn, at most k trials are expected: k, where it dominates all others.
-
-        Exponential noise: permute-and-flip, where none is drawn twice.
-        """
-        rows = values.reshape(-1, values.shape[-1])
-        chosen = [self._chosen_exactly(row, source) for row in rows]
-        return np.array(chosen, dtype=np.int64).reshape(values.shape[:-1])
-
-    def _chosen_exactly(self, utilities: NDArray[Any], source: ExactSource) -> int:
-        epsilon, epsilon_scale = self.epsilon.as_integer_ratio()
-        delta, delta_scale = self.utility_sensitivity.as_integer_ratio()
-        above, below = epsilon * delta_scale, self.span * epsilon_scale * delta
-        best, scale = float(utilities.max()).as_integer_ratio()
-        left = list(range(utilities.size))
-        while True:
-            at = source.below(len(left))
-            own, own_scale = float(utilities[left[at]]).as_integer_ratio()
-            gap = best * own_scale - own * scale
-            if decays(above * gap, below * scale * own_scale, source):
-                return left[at]
-            if self.law is Noise.EXPONENTIAL:
-                left[at] = left[-1]
-                left.pop()
-
     # -- law -------------------------------------------------------------------------------------
 
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
@@ -173,14 +121,14 @@ class Choice(Enumerated):
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """A softmax with Gumbel noise, else by integration over the largest, of at most 500."""
-        log_mass = _log_race(self._exponents(self.prepare(value)), self.law)
+        log_mass = _log_race(self.exponents(self.prepare(value)), self.law)
         chosen = np.asarray(outputs)
         possible = (chosen >= 0) & (chosen < log_mass.size) & (chosen == np.floor(chosen))
         index = np.where(possible, chosen, 0).astype(np.int64)
         density: Floats = np.where(possible, log_mass[index], -np.inf)
         return density
 
-    def _exponents(self, utilities: Floats) -> Floats:
+    def exponents(self, utilities: Floats) -> Floats:
         """ε (u − max u)/2Δ, at most 0; a finite gap beyond floats is as good as the largest."""
         factor = as_float(Fraction(self.epsilon) / (self.span * Fraction(self.utility_sensitivity)))
         with np.errstate(over="ignore"):

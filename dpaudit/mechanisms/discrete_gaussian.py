@@ -15,7 +15,6 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity, single_entry
-from dpaudit.mechanisms.exact import ExactSource, as_int64
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, costless_pair, vast_pair
 from dpaudit.mechanisms.pairs.discrete_normal import DiscreteNormalTable, WideDiscreteNormalPair
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
@@ -71,16 +70,6 @@ class DiscreteGaussian(IntegerNoise):
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """One whole number, as the pair covers no more."""
         return single_entry(super().prepare(value), self.kind)
-
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        """By rejection, exact up to floating point."""
-        return discrete_normal(self.sigma, math.prod(shape), rng).reshape(shape)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """Values plus integer noise of this law, as the source draws it."""
-        return as_int64(source.normal(self.sigma, values))
 
     @property
     def noise_scale(self) -> float:
@@ -141,24 +130,3 @@ def log_normaliser(sigma: float) -> float:
     if sigma < 0.02:
         return 0.0  # the neighbours of 0 weigh less than e^-1250
     return math.log1p(2 * sum(math.exp(-((k / sigma) ** 2) / 2) for k in range(1, 41)))
-
-
-def discrete_normal(sigma: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rejection from a discrete Laplace law (Canonne, Kamath and Steinke 2020, Algorithm 3).
-
-    The proposal has scale t = ⌊σ⌋ + 1 and is accepted with probability
-    exp(−(|y| − σ²/t)²/2σ²), which makes the accepted law exact up to floating point.
-    """
-    scale = math.floor(sigma) + 1
-    success = -math.expm1(-1 / scale)
-    drawn: list[NDArray[np.int64]] = []
-    missing = size
-    while missing > 0:
-        batch = math.ceil(missing * 1.8) + 16
-        proposal = rng.geometric(success, batch) - rng.geometric(success, batch)
-        with np.errstate(over="ignore"):
-            exponent = ((np.abs(proposal) - sigma * sigma / scale) / sigma) ** 2 / 2
-        accepted = proposal[rng.random(batch) < np.exp(-exponent)]
-        drawn.append(accepted[:missing])
-        missing -= len(drawn[-1])
-    return np.concatenate(drawn) if drawn else np.empty(0, dtype=np.int64)

@@ -14,7 +14,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity
-from dpaudit.mechanisms.exact import ExactSource, as_int64
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import exceeds_floats
@@ -70,19 +69,6 @@ class DiscreteLaplace(IntegerNoise):
         """A loss for each whole number up to the sensitivity."""
         # A law of equal steps is kept on them, which few of them make no smaller.
         return WORK_OF_LOSS * (sensitivity + 8 * min(sensitivity, 10_000))
-
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        """The difference of two geometric draws."""
-        success = -math.expm1(-1 / self.scale)
-        first = rng.geometric(success, shape)
-        drawn: NDArray[np.int64] = first - rng.geometric(success, shape)
-        return drawn
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """Values plus integer noise of this law, as the source draws it."""
-        return as_int64(source.laplace(self.scale, values))
 
     @property
     def noise_scale(self) -> float:

@@ -16,7 +16,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, OpenProbability, Rate, at_least
 from dpaudit.mechanisms.base import Norm, changes, integer_array
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.rounding import log_up
 
@@ -24,8 +23,8 @@ _MOST_ANSWERS = 10**4
 
 
 @dataclass(frozen=True)
-class _Encoding(Enumerated):
-    """What both share: the private value is one answer, the release a vector of k bits.
+class Encoding(Enumerated):
+    """A report of one answer as a vector of k bits.
 
     Attributes:
         k: number of answers, at least 2; answers are the integers 0…k−1.
@@ -57,10 +56,6 @@ class _Encoding(Enumerated):
         """1: any answer may become any other."""
         return float(entries)
 
-    def worst_pairs(self) -> tuple[tuple[int, int, str], ...]:
-        """Two answers; all pairs are alike."""
-        return ((0, 1, "two answers"),)
-
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """One integer in 0…k−1."""
         answer = integer_array(value)
@@ -68,14 +63,14 @@ class _Encoding(Enumerated):
             raise InputError(f"value is no single answer in 0…{self.k - 1}.")
         return answer
 
-    def _is_answer(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_answer(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of k bits belongs to the answer, shape (*shape of values, k)."""
         own: NDArray[np.bool_] = np.asarray(values)[..., None] == np.arange(self.k)
         return own
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(_Encoding):
+class UnaryEncoding(Encoding):
     """One bit for each answer: 1 with probability p for the true one, and with q for each other.
 
     Wang, Blocki, Li and Jha 2017: symmetric with q = 1 − p (basic one-time RAPPOR), optimised with
@@ -94,22 +89,9 @@ class UnaryEncoding(_Encoding):
         p, q = Fraction(self.keep), Fraction(self.lie)
         return p * (1 - q), q * (1 - p)
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """All bits at once."""
-        own = self._is_answer(values)
-        return (rng.random(own.shape) < np.where(own, self.keep, self.lie)).astype(np.int64)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same with coins whose biases are exactly the floats."""
-        own = self._is_answer(values)
-        true, other = source.events(self.keep, values.shape), source.events(self.lie, own.shape)
-        return np.where(own, true[..., None], other).astype(np.int64)
-
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over bits."""
-        bits, own = np.asarray(outputs), self._is_answer(self.prepare(value))
+        bits, own = np.asarray(outputs), self.is_answer(self.prepare(value))
         chance = np.where(own, self.keep, self.lie)
         log_mass = np.where(bits == 1, np.log(chance), np.log1p(-chance))
         possible = (bits == 0) | (bits == 1)
@@ -122,7 +104,7 @@ class UnaryEncoding(_Encoding):
 
 
 @dataclass(frozen=True)
-class SubsetSelection(_Encoding):
+class SubsetSelection(Encoding):
     """With probability p a uniform set of ω answers out of k, otherwise one with the truth in it.
 
     Ye and Barg 2018, in the words of randomised response, which it is for ω = 1; ω near k/(e^ε + 1)
@@ -146,26 +128,6 @@ class SubsetSelection(_Encoding):
         p, k, size = Fraction(self.p), self.k, self.members
         low = p * size * (k - size) / (k * (k - 1))
         return low + (1 - p) * (k - size) / (k - 1), low
-
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """The first ω answers in random order, that of the truth at its head unless blind."""
-        own, blind = self._is_answer(values), rng.random(values.shape) < self.p
-        places = np.where(own & ~blind[..., None], -1.0, rng.random(own.shape))
-        return (places.argsort(axis=-1).argsort(axis=-1) < self.members).astype(np.int64)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same with a coin whose bias is exactly the float p, and a uniform set."""
-        bits = np.zeros((values.size, self.k), dtype=np.int64)
-        blind = source.events(self.p, (values.size,))
-        for row, answer, uniform in zip(bits, values.ravel().tolist(), blind, strict=True):
-            left = list(range(self.k))
-            if not uniform:
-                row[left.pop(answer)] = 1
-            while row.sum() < self.members:
-                row[left.pop(source.below(len(left)))] = 1
-        return bits.reshape(*values.shape, self.k)
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """That of one of all sets, or also of one of those with the truth."""

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.base import Mechanism
-from dpaudit.mechanisms.tails import Tails, choice_tails
 
 _MOST = 10**5
 
@@ -32,15 +31,6 @@ class Enumerated(Mechanism):
         """The probability of each output."""
         every = self.outputs(self.prepare(value))
         return tuple(np.exp(self.log_density(every, value)).tolist())
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """One choice among all outputs; a tail of 0 for what is none of them."""
-        every = self.outputs(value)
-        same = (every == np.asarray(released)).reshape(len(every), -1).all(axis=1)
-        if not same.any():
-            return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
-        masses = np.exp(self.log_density(every, value))
-        return choice_tails(masses[None], np.flatnonzero(same), rng)
 
 
 def require_few(outputs: int, kind: str) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream, require_stream
-from dpaudit.mechanisms.continual.release import PrefixSums, StepSums, Stepwise
+from dpaudit.mechanisms.continual.noise import require_stream
+from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.pairs import Floats
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,6 @@ class IndividualGaussian(Gaussian, Stepwise):
 
     kind: ClassVar[str] = "individual-gaussian"
     adds_up: ClassVar[bool] = True
-    _samplers: ClassVar[tuple[str, ...]] = ("sample", "noise", "start")
     clip_norm: None = field(default=None, init=False, repr=False, compare=False)
     steps: Count
 
@@ -74,22 +70,8 @@ class IndividualGaussian(Gaussian, Stepwise):
         """Every step."""
         return self.steps
 
-    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
-        """A running release: each step on its own."""
-        return StepSums(shape, FreshNoise(self.steps, NodeNoise(shape, self.sigma, rng)), False)
-
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
         array = super().prepare(value)
         require_stream(array, self.steps)
         return array
-
-
-class FreshNoise(NoiseStream):
-    """Noise of each step, independent of all others."""
-
-    state_arrays = 0
-
-    def _advance(self, step: int) -> Floats:
-        noise: Floats = self._noise.draw(1)[0]
-        return noise

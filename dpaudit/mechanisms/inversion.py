@@ -1,4 +1,8 @@
-"""Inverting a monotone curve on the floats themselves, so that the answer is on the safe side."""
+"""Inverting a monotone curve on the floats themselves, so that the answer is on the safe side.
+
+Calibrations and accountants ask for the first float at which a bound holds. What is returned was
+itself tried, or is the upper end that was given.
+"""
 
 from __future__ import annotations
 

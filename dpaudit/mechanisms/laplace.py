@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +16,8 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Interval, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
-from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
 from dpaudit.mechanisms.pairs import Floats, LaplacePair
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.mechanisms.tails import Tails, laplace_tails
 
 
 @dataclass(frozen=True)
@@ -82,35 +79,6 @@ class Laplace(AdditiveNoise):
         array: NDArray[Any] = validate.real_array(value=value)
         return array if self.clip is None else np.clip(array, *self.clip)
 
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Laplace noise of scale b."""
-        return rng.laplace(scale=self.scale, size=shape)
-
-    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
-        """Refuse what no grid holds: the scale, or the sensitivity beside it."""
-        super().require_exact(sensitivity, source, entries)
-        self.grid_scale(sensitivity, entries, source.step(self.scale))
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """Discrete Laplace noise on a grid, as wide as :meth:`grid_scale` asks for."""
-        step = source.step(self.scale)
-        scale = self.grid_scale(sensitivity, math.prod(values.shape[1:]), step)
-        return on_grid(values, step, partial(source.laplace, scale))
-
-    def grid_scale(self, sensitivity: float, entries: int, step: float) -> float:
-        """B (1 + 3dγ/Δ), in steps γ of a grid, for d entries: ε and the curve are at most declared.
-
-        Let K be an integer shift and t the scale, both in grid steps. At the losses e_j =
-        (2j − K)/t discrete Laplace noise has δ(e_j) = 1 − exp((j − K)/t), and δ falls in between.
-        A continuous pair of ε = (K + 2)/t has δ(e_{j+1}) = 1 − exp((j − K)/t), no less. So it
-        dominates, entry by entry; and over d entries, with K ≤ Δ/γ + d in all, one pair of
-        ε = (Δ/γ + 3d)/t does (composition, and the walk of
-        :class:`~dpaudit.mechanisms.LaplacePair`).
-        """
-        return widened(self.scale, step, sensitivity, 3 * entries)
-
     # -- law -------------------------------------------------------------------------------------
 
     @property
@@ -121,10 +89,6 @@ class Laplace(AdditiveNoise):
     def log_noise_density(self, noise: Floats) -> Floats:
         """−|n|/b − ln 2b."""
         return -np.abs(noise) / self.scale - math.log(2 * self.scale)
-
-    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
-        """e^(−|n|/b)."""
-        return laplace_tails(noise / self.scale)
 
 
 def least_scale(distance: Fraction, epsilon: float) -> float:

@@ -66,19 +66,6 @@ class Opaque(Mechanism):
             self.check(array)
         return array
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One call of the sampler for each run.
-
-        Raises:
-            UnsupportedError: if there is no sampler.
-        """
-        if self.sampler is None:
-            raise UnsupportedError(
-                f"opaque mechanism {shown(self.label)} has no sampler; give it one."
-            )
-        released = [np.asarray(self.sampler(np.array(value), rng)) for value in values]
-        return np.stack(released) if released else np.empty(values.shape)
-
 
 @dataclass(frozen=True)
 class StatedNoise(Opaque):

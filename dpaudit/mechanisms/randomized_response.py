@@ -15,10 +15,8 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Rate, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.rounding import up
-from dpaudit.mechanisms.tails import Tails
 
 _MOST_OUTPUTS = 10**6
 
@@ -41,7 +39,7 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
-        """About the least p whose ε, rounded up, does not exceed the wish.
+        """Find about the least p whose ε, rounded up, does not exceed the wish.
 
         Raises:
             InputError: if ε is not above 0, or k below 2.
@@ -65,7 +63,7 @@ class RandomizedResponse(Mechanism):
         """
         if not changes(sensitivity, self.kind) or self.p == 1:
             return costless_pair()
-        lie, truth = self._answer_probabilities
+        lie, truth = self.answer_probabilities
         odds = self.k * (1 - self.p) / self.p
         if odds < math.inf:
             epsilon = math.nextafter(math.log1p(odds), math.inf)
@@ -78,7 +76,7 @@ class RandomizedResponse(Mechanism):
         )
 
     @property
-    def _answer_probabilities(self) -> tuple[float, float]:
+    def answer_probabilities(self) -> tuple[float, float]:
         """Probability of one wrong answer, and of the true one."""
         return self.p / self.k, 1 - self.p + self.p / self.k
 
@@ -90,10 +88,6 @@ class RandomizedResponse(Mechanism):
         """1 for each answer: any may become any other."""
         return float(entries)
 
-    def worst_pairs(self) -> tuple[tuple[int, int, str], ...]:
-        """Two answers, and those at both ends."""
-        return (0, 1, "two answers"), (0, self.k - 1, "first and last")
-
     # -- release ---------------------------------------------------------------------------------
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
@@ -103,40 +97,18 @@ class RandomizedResponse(Mechanism):
             raise InputError(f"value has an answer outside 0…{self.k - 1}.")
         return answers
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """The truth, or a uniform answer."""
-        lies = rng.random(values.shape) < self.p
-        return np.where(lies, rng.integers(self.k, size=values.shape), values)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same with coins whose bias is exactly the float p."""
-        lies = source.events(self.p, values.shape)
-        return np.where(lies, source.integers(self.k, values.shape), values)
-
     # -- law -------------------------------------------------------------------------------------
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over entries of the log-probability of truth or lie."""
         outputs = np.asarray(outputs)
-        lie, truth = self._answer_probabilities
+        lie, truth = self.answer_probabilities
         log_mass = np.where(outputs == self.prepare(value), math.log(truth), math.log(lie))
         possible = (outputs >= 0) & (outputs < self.k) & (outputs == np.floor(outputs))
         return sum_over_entries(np.where(possible, log_mass, -np.inf))
 
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """One choice for each answer: the truth first, then all lies, which are alike."""
-        _, truth = self._answer_probabilities
-        answers = np.ravel(released)
-        within = rng.random(answers.size)
-        tails = np.where(answers == np.ravel(value), within * truth, truth + within * (1 - truth))
-        possible = (answers >= 0) & (answers < self.k)
-        sign = rng.random(answers.size) < 0.5
-        return Tails(np.where(possible, tails, 0.0), sign, np.empty(0))
-
     def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
-        """Of all vectors of answers in lexicographic order, each answer independent; exact.
+        """List all vectors of answers in lexicographic order, each answer independent; exact.
 
         Raises:
             UnsupportedError: if there are more than a million.

@@ -1,4 +1,8 @@
-"""Rounding to the safe side: a guarantee up, what noise promises down."""
+"""Rounding to the safe side: a guarantee up, what noise promises down.
+
+Laws, accountants and certificates take every number that leaves exact arithmetic through here. What
+is rounded up must never come out below what is meant, at the ends of the floats too.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ def plus(value: float, slack: float) -> float:
 
 
 def minus(value: float, slack: float) -> float:
-    """What is left of a probability without another, rounded down; where that is 0 it is itself.
+    """Subtract one probability from another, rounded down; where it is 0 nothing changes.
 
     >>> minus(1e-5, 1e-6) < 9e-6
     True
@@ -89,7 +93,7 @@ def as_float(value: Fraction | float) -> float:
 
 
 def exceeds_floats(value: Fraction) -> bool:
-    """Whether an exact number is above all floats."""
+    """Tell whether an exact number is above all floats."""
     return value > Fraction(sys.float_info.max)
 
 

@@ -16,7 +16,6 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Count
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.rounding import as_float, up
@@ -73,7 +72,7 @@ class Shuffled(Enumerated):
             )
 
     def pair(self, sensitivity: float) -> DominatingPair:
-        """Of the formula, with losses moved outwards onto a grid, P- and Q-mass kept.
+        """Follow the formula, with losses moved outwards onto a grid, P- and Q-mass kept.
 
         Raises:
             InputError: if the sensitivity is neither 0 nor 1.
@@ -92,14 +91,14 @@ class Shuffled(Enumerated):
             return pair
         return _blanket(min(self.reports, _MOST_REPORTS), epsilon, answers)
 
+    @property
+    def shuffled_reports(self) -> tuple[int, str]:
+        """One of each user, by the local mechanism."""
+        return self.reports, self.local.kind
+
     def work(self, sensitivity: float) -> float:
         """That of the table of losses."""
         return 3e8
-
-    def worst_pairs(self) -> tuple[tuple[Any, Any, str], ...]:
-        """One user's answer among equal ones."""
-        others = (0,) * (self.reports - 1)
-        return (((0, *others), (1, *others), "one answer among equal ones"),)
 
     # -- release ---------------------------------------------------------------------------------
 
@@ -116,27 +115,17 @@ class Shuffled(Enumerated):
             raise UnsupportedError(f"{self.local.kind} reports are not drawn here; shuffle them.")
         return self.local
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Each answer randomised, then sorted."""
-        return np.sort(self.local.sample(values, rng), axis=-1)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same with the local mechanism's exact sampler."""
-        return np.sort(self.local.sample_exactly(values, sensitivity, source), axis=-1)
-
     # -- law -------------------------------------------------------------------------------------
 
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
-        """Of two answers: all numbers of ones."""
+        """List all numbers of ones, of two answers."""
         if self._response().k != 2:
             raise UnsupportedError(f"{self.kind} lists the reports of two answers alone.")
         require_few(self.reports**2, self.kind)
         return np.tri(self.reports + 1, self.reports, -1, dtype=np.int64)[:, ::-1]
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Of two answers: how many ones come of the zeros, and of the ones."""
+        """Convolve how many ones come of the zeros, and of the ones, of two answers."""
         from scipy.stats import binom
 
         reports, ones = np.asarray(outputs), int(self.prepare(value).sum())

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,13 +18,11 @@ from dpaudit.base.fields import Count, Finite, OpenProbability, Positive, Probab
 from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.choice import largest_move
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
-from dpaudit.mechanisms.exact import ExactSource, on_grid, places, widened
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
 from dpaudit.mechanisms.quadrature import panels
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.mechanisms.tails import Tails
 
-_FAR = 40.0
+_REACH = 40.0
 _SHARPEST = 1e-3
 """Scale of the queries' noise in that of the threshold, below which integrals are not computed."""
 
@@ -84,16 +81,8 @@ class SparseVector(Enumerated):
         """ε: the pair is a post-processing of any with a larger one."""
         return (), self.pair(sensitivity).pure_epsilon
 
-    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
-        """Queries at the threshold that move towards those above it, which move down."""
-        low, high = self.threshold, self.threshold + self.query_sensitivity
-        few = min(self.cutoff, 4)
-        after = high if self.monotonic else low
-        pair = ([low] * 4 + [high] * few, [high] * 4 + [after] * few)
-        return ((*pair, "queries around the threshold"),)
-
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How far the queries move, in units of Δ; above 1 where monotonic ones are not."""
+        """Measure how far queries move, in units of Δ; above 1 where monotonic ones are not."""
         return largest_move(one, other, self.query_sensitivity, monotonic=self.monotonic)
 
     # -- release ---------------------------------------------------------------------------------
@@ -105,44 +94,8 @@ class SparseVector(Enumerated):
             raise InputError("value must be a vector, with the answer to each query.")
         return queries
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One run over each vector."""
-        first, second, third = self._scales
-        drift = rng.laplace(scale=first, size=(*values.shape[:-1], 1))
-        above = values + rng.laplace(scale=second, size=values.shape) >= self.threshold + drift
-        answers = values + rng.laplace(scale=third, size=values.shape) if third else None
-        return self._transcript(above, answers)
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The same on a grid γ, with noise that is (1 + 3γ/Δ) times as wide.
-
-        The proof needs no more of the noise than what a shift costs. Rounded queries move by
-        Δ/γ + 1 places at most, in steps of one, of which that past the median may cost as much
-        as two (:class:`~dpaudit.mechanisms.pairs.LaplaceBound`); 3 steps are paid for.
-        """
-        step, wide = self._on_grid(source)
-        threshold = np.full((*values.shape[:-1], 1), self.threshold)
-        noisy = source.laplace(wide[1], places(values, step))
-        above = (noisy >= source.laplace(wide[0], places(threshold, step))).astype(bool)
-        answers = None
-        if self.answers_share:
-            answers = on_grid(values, step, partial(source.laplace, wide[2]))
-        return self._transcript(above, answers)
-
-    def _on_grid(self, source: ExactSource) -> tuple[float, list[float]]:
-        """The step γ, and the scales of all noise in steps."""
-        scales = [scale for scale in self._scales if scale]
-        step = source.step(min(scales))
-        return step, [widened(scale, step, self.query_sensitivity, 3) for scale in scales]
-
-    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
-        """Refuse what no grid holds."""
-        super().require_exact(sensitivity, source, entries)
-        self._on_grid(source)
-
-    def _transcript(self, above: NDArray[np.bool_], answers: Floats | None) -> Floats:
+    def transcript(self, above: NDArray[np.bool_], answers: Floats | None) -> Floats:
+        """Tell which queries are above, until the cutoff, with their answers."""
         running = np.cumsum(above, axis=-1) - above < self.cutoff
         flags = np.where(running, above.astype(np.float64), -1.0)
         if answers is None:
@@ -150,7 +103,7 @@ class SparseVector(Enumerated):
         return np.stack([flags, np.where(flags > 0, answers, 0.0)], axis=-1)
 
     @property
-    def _scales(self) -> tuple[float, float, float]:
+    def scales(self) -> tuple[float, float, float]:
         """Of the noise of threshold, queries and answers, rounded up; 0 for no answers."""
         unit = Fraction(self.query_sensitivity) / Fraction(self.epsilon)
         answers, moves = Fraction(self.answers_share), 1 if self.monotonic else 2
@@ -175,7 +128,7 @@ class SparseVector(Enumerated):
         distinct, which = np.unique(flags, axis=0, return_inverse=True)
         density = self._log_masses(distinct, queries)[which.ravel()]
         if self.answers_share:
-            scale = self._scales[2]
+            scale = self.scales[2]
             noise = np.abs(given[..., 1] - queries) / scale + math.log(2 * scale)
             density = density - np.where(flags > 0, noise, 0.0).sum(axis=-1)
         return np.asarray(density, dtype=np.float64)
@@ -186,31 +139,24 @@ class SparseVector(Enumerated):
             raise UnsupportedError("sparse-vector with numeric answers has no list of outputs.")
         require_few(2**value.size, self.kind)
         patterns = np.array(list(itertools.product([False, True], repeat=value.size)))
-        return np.unique(self._transcript(patterns, None), axis=0)
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """One choice among all transcripts of flags."""
-        kept = self.epsilon * (1 - self.answers_share)
-        flags = np.asarray(released)[..., 0] if self.answers_share else released
-        alone = replace(self, epsilon=kept, answers_share=0.0)
-        return super(SparseVector, alone).tails(flags, value, rng)
+        return np.unique(self.transcript(patterns, None), axis=0)
 
     def _log_masses(self, flags: Floats, queries: Floats) -> Floats:
         """Ln ∫ f(ρ) Π P[ν below ρ + T − q] Π P[ν above] dρ, minus infinity for what cannot be."""
         from scipy.special import logsumexp
 
-        first, second, _ = self._scales
+        first, second, _ = self.scales
         sharp = second / first
         if sharp < _SHARPEST:
             raise UnsupportedError("the queries' noise is too small beside that of the threshold.")
         corners = (queries - self.threshold) / first
-        rho, weight = panels(-_FAR, _FAR, corners, min(2.0, 8 * sharp))
+        rho, weight = panels(-_REACH, _REACH, corners, min(2.0, 8 * sharp))
         gaps = (rho[:, None] - corners) / sharp
         below, above = _log_laplace(gaps), _log_laplace(-gaps)
         log_weight = np.log(weight / 2) - np.abs(rho)
         sums = (flags == 0).astype(float) @ below.T + (flags == 1).astype(float) @ above.T
         masses: Floats = logsumexp(sums + log_weight, axis=1)
-        possible = (flags == self._transcript(flags == 1, None)).all(axis=1)
+        possible = (flags == self.transcript(flags == 1, None)).all(axis=1)
         return np.where(possible, masses, -np.inf)
 
 

@@ -15,12 +15,10 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Positive, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
-from dpaudit.mechanisms.exact import ExactSource, as_int64
 from dpaudit.mechanisms.inversion import first_float
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair, costless_pair
 from dpaudit.mechanisms.pairs.finite import FiniteBound
 from dpaudit.mechanisms.rounding import exp_up, round_up, up
-from dpaudit.mechanisms.tails import Tails
 
 _LEAST, _MOST = 1e-3, 1e15
 
@@ -145,12 +143,6 @@ class StableHistogram(Mechanism):
         moved, keys = np.abs(one - other), self.key_sensitivity
         return max(np.count_nonzero(moved) / keys, float(moved.max(where=moved > 1, initial=0)))
 
-    def worst_pairs(self) -> tuple[tuple[list[int], list[int], str], ...]:
-        """Keys that nobody else has, and keys that are told more often than not."""
-        keys, many = min(self.key_sensitivity, 100), int(self.threshold)
-        new = [1] * keys, [0] * keys, "keys that nobody else has"
-        return new, ([many] * keys, [many - 1] * keys, "counts at the threshold")
-
     # -- release ---------------------------------------------------------------------------------
 
     def prepare(self, value: ArrayLike) -> NDArray[np.int64]:
@@ -160,17 +152,8 @@ class StableHistogram(Mechanism):
             raise InputError("value has an entry below 0; it must have counts alone.")
         return counts
 
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Noisy counts, and 0 for those that are not told."""
-        return self._shown(values, values + DiscreteLaplace(self.scale).noise(values.shape, rng))
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[np.int64]:
-        """The same with noise as the source draws it."""
-        return self._shown(values, as_int64(source.laplace(self.scale, values)))
-
-    def _shown(self, counts: NDArray[Any], noisy: NDArray[Any]) -> NDArray[np.int64]:
+    def shown(self, counts: NDArray[Any], noisy: NDArray[Any]) -> NDArray[np.int64]:
+        """Drop noisy counts below the threshold, and of keys that nobody has."""
         return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0)
 
     # -- law -------------------------------------------------------------------------------------
@@ -184,15 +167,3 @@ class StableHistogram(Mechanism):
         masses = noise.log_noise_density(told - counts)
         masses = np.where(shown, masses, -np.inf)
         return sum_over_entries(np.where(told == 0, np.where(counts > 0, silent, 0.0), masses))
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """Where the noise of each count lies in its law, at random within what is told of it."""
-        told, counts = np.ravel(released), np.ravel(value)
-        if (told[counts == 0] != 0).any():
-            return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
-        told, counts = told[counts > 0], counts[counts > 0]
-        shown, noise = told >= self.threshold, DiscreteLaplace(self.scale)
-        low = noise.at_least(np.where(shown, told + 1, self.threshold) - counts)
-        high = np.where(shown, noise.at_least(told - counts), 1.0)
-        place = low + rng.random(told.size) * (high - low)
-        return Tails(2 * np.minimum(place, 1 - place), place < 0.5, np.empty(0))

@@ -15,7 +15,6 @@ from dpaudit.base.fields import OpenProbability, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Norm, checked_sensitivity, single_entry
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
-from dpaudit.mechanisms.tails import Tails
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Staircase(AdditiveNoise):
     share: OpenProbability | None = None
 
     @property
-    def _steps(self) -> tuple[float, float]:
+    def steps(self) -> tuple[float, float]:
         """γ, and the probability of the inner of the two parts that every Δ has."""
         low = math.exp(-self.epsilon / 2)
         if self.share is None:
@@ -62,7 +61,7 @@ class Staircase(AdditiveNoise):
             )
         if sensitivity == 0:
             return costless_pair()
-        (step, inner), half = self._steps, max(sensitivity / self.width / 2, 5e-324)
+        (step, inner), half = self.steps, max(sensitivity / self.width / 2, 5e-324)
         within = 1.0 if half >= step else half / step
         top = inner * within + (1 - inner) * max(half - step, 0.0) / (1 - step)
         least = top * math.exp(-self.epsilon)
@@ -74,27 +73,9 @@ class Staircase(AdditiveNoise):
         """One finite number."""
         return single_entry(super().prepare(value), self.kind)
 
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Sign, level, part and place within it (Geng and Viswanath 2014, Algorithm 1)."""
-        (step, inner), place = self._steps, rng.random(shape)
-        with np.errstate(over="ignore"):
-            level = np.floor(rng.exponential(size=shape) / self.epsilon)
-        within = np.where(rng.random(shape) < inner, step * place, step + (1 - step) * place)
-        return np.asarray(rng.choice([-self.width, self.width], shape) * (level + within))
-
     def log_noise_density(self, noise: Floats) -> Floats:
         """Of the inner part of the first step, less ε for each level."""
-        step, inner = self._steps
+        step, inner = self.steps
         level = np.floor(np.abs(noise) / self.width + 1 - step)
         first = math.log(-math.expm1(-self.epsilon)) + math.log(inner) - math.log(step)
         return first - math.log(2 * self.width) - self.epsilon * level
-
-    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
-        """P[|noise| ≥ n]: that of the level, and what is left of it."""
-        (step, inner), decay = self._steps, -math.expm1(-self.epsilon)
-        places = np.abs(noise.ravel()) / self.width
-        level, within = np.floor(places), places - np.floor(places)
-        outer = (1 - inner) * np.maximum(within - step, 0.0) / (1 - step)
-        passed = inner * (np.minimum(within, step) / step) + outer
-        tails = np.exp(-self.epsilon * level) * (1 - decay * passed)
-        return Tails(tails, noise.ravel() > 0, np.empty(0))

@@ -16,7 +16,6 @@ from dpaudit.base.fields import at_least
 from dpaudit.mechanisms.base import Mechanism, changes
 from dpaudit.mechanisms.choice import Noise
 from dpaudit.mechanisms.enumerated import require_few
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.noisy_max import PermuteAndFlip
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound
 
@@ -57,12 +56,6 @@ class TopK(PermuteAndFlip):
         """The k choices."""
         return ((replace(self, k=1), 1.0, self.k),) if self.k > 1 else ()
 
-    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
-        """Twice as many candidates, of which half rise."""
-        low, high = [0.0] * self.k, [self.utility_sensitivity] * self.k
-        before = low if self.monotonic else high
-        return ((before + low, low + high, "candidates that rise"),)
-
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A vector of at least k utilities."""
         utilities = super().prepare(value)
@@ -71,27 +64,6 @@ class TopK(PermuteAndFlip):
                 f"value has {utilities.size} utilities; top-k needs at least {self.k}."
             )
         return utilities
-
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """The largest of those that are left, relative to the best of them: no gap is lost."""
-        noise, left = rng.gumbel(size=values.shape), np.array(values)
-        chosen = np.empty((*values.shape[:-1], self.k), dtype=np.int64)
-        for place in range(self.k):
-            chosen[..., place] = np.argmax(self._exponents(left) + noise, axis=-1)
-            np.put_along_axis(left, chosen[..., place, None], -np.inf, axis=-1)
-        return chosen
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """The exact choice of one of those that are left, k times."""
-        rows = values.reshape(-1, values.shape[-1])
-        chosen = np.empty((len(rows), self.k), dtype=np.int64)
-        for row, places in zip(rows, chosen, strict=True):
-            left = list(range(row.size))
-            for place in range(self.k):
-                places[place] = left.pop(self._chosen_exactly(row[left], source))
-        return chosen.reshape(*values.shape[:-1], self.k)
 
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
         """All k of the indices, in any order."""
@@ -106,7 +78,7 @@ class TopK(PermuteAndFlip):
         within = (asked >= 0) & (asked < utilities.size) & (asked == np.floor(asked))
         left, density = np.tile(utilities, (len(asked), 1)), np.zeros(len(asked))
         for place in np.where(within, asked, 0).astype(np.int64).T[:, :, None]:
-            softmax = log_softmax(self._exponents(left), axis=-1)
+            softmax = log_softmax(self.exponents(left), axis=-1)
             density += np.take_along_axis(softmax, place, axis=-1)[:, 0]
             np.put_along_axis(left, place, -np.inf, axis=-1)
         return np.where(within.all(axis=-1), density, -np.inf)

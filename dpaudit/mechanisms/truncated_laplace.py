@@ -25,7 +25,6 @@ from dpaudit.mechanisms.pairs import (
     costless_pair,
     vast_pair,
 )
-from dpaudit.mechanisms.tails import Tails
 
 _SHORTEST = 2.0**-30
 
@@ -115,12 +114,6 @@ class TruncatedLaplace(AdditiveNoise):
         """One finite number."""
         return single_entry(super().prepare(value), self.kind)
 
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """A sign, and a size by the inverse of its distribution."""
-        reach = math.expm1(-self.bound / self.scale)
-        size = np.minimum(-self.scale * np.log1p(rng.random(shape) * reach), self.bound)
-        return np.asarray(rng.choice([-1.0, 1.0], shape) * size)
-
     # -- law -------------------------------------------------------------------------------------
 
     @property
@@ -133,9 +126,3 @@ class TruncatedLaplace(AdditiveNoise):
         whole = math.log(2 * self.scale) + math.log(-math.expm1(-self.bound / self.scale))
         size = np.abs(noise)
         return np.where(size <= self.bound, -size / self.scale - whole, -np.inf)
-
-    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
-        """(e^(−|n|/b) − e^(−B/b))/(1 − e^(−B/b)), and 0 beyond the bound."""
-        size, end = np.abs(noise.ravel()) / self.scale, self.bound / self.scale
-        left = np.expm1(np.minimum(size - end, 0.0)) / math.expm1(-end)
-        return Tails(np.exp(-size) * left, noise.ravel() > 0, np.empty(0))

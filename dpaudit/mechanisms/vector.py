@@ -14,7 +14,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import NonNegative, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.gaussian import Gaussian
 from dpaudit.mechanisms.laplace import Laplace
 from dpaudit.mechanisms.pairs import (
@@ -25,15 +24,14 @@ from dpaudit.mechanisms.pairs import (
     normal_pair,
 )
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.mechanisms.tails import Tails
 
 _MOST_PARTS = 500
 """Of more distinct coordinates no product of laws is computed."""
 
 
 @dataclass(frozen=True)
-class _VectorNoise(AdditiveNoise):
-    """What both share: neighbours lie in a box, of which every coordinate may move at once.
+class VectorNoise(AdditiveNoise):
+    """Noise on vectors from a box, of which every coordinate may move at once.
 
     Noise is independent, and longer shifts dominate shorter ones, coordinate by coordinate. So two
     opposite corners cost the most: as much as one mechanism for each coordinate.
@@ -90,17 +88,12 @@ class _VectorNoise(AdditiveNoise):
         return replace(self, sensitivities=tuple(wide))
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """By how much of its sensitivity a coordinate moves, at most."""
+        """Measure by how much of its sensitivity a coordinate moves, at most."""
         if one.shape != other.shape:
             return math.inf
         moved = np.abs(one.astype(np.float64) - other)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.where(moved > 0, moved / self.sensitivities, 0.0).max())
-
-    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
-        """Two opposite corners of the box."""
-        corner = list(self.sensitivities)
-        return (([0.0] * len(corner), corner, "all coordinates"),) if any(corner) else ()
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A vector of as many entries as there are scales."""
@@ -109,36 +102,14 @@ class _VectorNoise(AdditiveNoise):
             raise InputError(f"value must be a vector of {len(self.scales)} entries, as scales is.")
         return vector
 
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Noise of each coordinate's scale; the last axis is that of coordinates."""
-        drawn: Floats = getattr(rng, self.of_one.numpy_law)(scale=self.scales, size=shape)
-        return drawn
-
-    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
-        """Refuse what cannot be drawn for one of the coordinates."""
-        for scale, moved in zip(self.scales, self.sensitivities, strict=True):
-            self.of_one(scale).require_exact(moved, source)  # one entry each
-
-    def sample_exactly(
-        self, values: NDArray[Any], sensitivity: float, source: ExactSource
-    ) -> NDArray[Any]:
-        """Every coordinate on a grid of its own, so that each costs at most what is declared."""
-        columns = zip(self.scales, self.sensitivities, np.moveaxis(values, -1, 0), strict=True)
-        drawn = [self.of_one(b).sample_exactly(each, moved, source) for b, moved, each in columns]
-        return np.stack(drawn, axis=-1)
-
     def log_noise_density(self, noise: Floats) -> Floats:
-        """That of the standard law, in units of the scales."""
+        """Take that of the standard law, in units of the scales."""
         standard: Floats = self.of_one(1.0).log_noise_density(noise / self.scales)
         return standard - np.log(self.scales)
 
-    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
-        """That of the standard law, in units of the scales."""
-        return self.of_one(1.0).noise_tails(noise / self.scales, rng)
-
 
 @dataclass(frozen=True)
-class LaplaceVector(_VectorNoise):
+class LaplaceVector(VectorNoise):
     """Adds Laplace noise of its own scale to each coordinate, of which each may move by its own Δ.
 
     ε is Σ Δ_i/b_i.
@@ -149,7 +120,7 @@ class LaplaceVector(_VectorNoise):
 
 
 @dataclass(frozen=True)
-class GaussianVector(_VectorNoise):
+class GaussianVector(VectorNoise):
     """Adds normal noise of its own σ to each coordinate, of which each may move by its own Δ.
 
     In units of σ noise is the same in all directions, so that μ² = Σ (Δ_i/σ_i)².

@@ -176,7 +176,7 @@ def dp_sgd_invocations(
     unit: PrivacyUnit | str = "example",
     at: str = "gradient",
 ) -> tuple[Invocation, ...]:
-    """What a DP-SGD training declares.
+    """Declare a DP-SGD training.
 
     Args:
         noise_multiplier: z, noise in units of the clip norm; a sequence for a schedule, one value

@@ -1,4 +1,8 @@
-"""An invocation: one declared use of a mechanism."""
+"""An invocation: one declared use of a mechanism.
+
+A plan consists of them, and each release of a ledger is one. A field that contradicts another, or
+that the mechanism's own clip shows to be too small, is refused here and nowhere later.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, NonNegative, Record
 from dpaudit.base.validate import label, shown
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
@@ -75,8 +77,8 @@ class Invocation(Record):
                 raise _seen(f"sampling is {self.sampling.kind!r}", "leave sampling out")
             if isinstance(self.relation, AddRemove):
                 raise _seen("relation is 'add-remove'", "declare replace-one")
-        if isinstance(self.mechanism, Shuffled):
-            self._require_shuffled(self.mechanism)
+        if self.mechanism.shuffled_reports is not None:
+            self._require_shuffled(*self.mechanism.shuffled_reports)
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -137,17 +139,17 @@ class Invocation(Record):
                 f"{self.relation}."
             )
 
-    def _require_shuffled(self, mechanism: Shuffled) -> None:
+    def _require_shuffled(self, reports: int, local: str) -> None:
         """Refuse what a shuffle does not hide."""
         size = getattr(self.sampling, "size", None)
-        fixed = isinstance(self.sampling, FixedSizeSampling) and size == mechanism.reports
+        fixed = isinstance(self.sampling, FixedSizeSampling) and size == reports
         if isinstance(self.relation, AddRemove):
             said, instead = "relation is 'add-remove'", "declare replace-one or zero-out"
         elif self.trust is TrustModel.LOCAL:
-            said, instead = "trust is 'local'", f"declare {mechanism.local.kind}, or trust central"
+            said, instead = "trust is 'local'", f"declare {local}, or trust central"
         elif self.sampling is not None and not fixed:
             said = f"sampling is {self.sampling.kind!r}"
-            instead = f"declare fixed-size samples of {mechanism.reports}"
+            instead = f"declare fixed-size samples of {reports}"
         else:
             return
         raise InputError(
@@ -157,18 +159,18 @@ class Invocation(Record):
 
     def _require_cyclic(self, groups: int) -> None:
         """Refuse a stream that has other participations than its sampling leaves."""
-        stream = self.mechanism
-        if not isinstance(stream, Continual):
+        stream = self.mechanism.schedule
+        if stream is None:
             raise InputError(
-                f"sampling is 'cyclic-poisson'; {stream.kind} has no steps that groups take in "
-                "turn, so declare poisson."
+                f"sampling is 'cyclic-poisson'; {self.mechanism.kind} has no steps that groups "
+                "take in turn, so declare poisson."
             )
-        rounds = -(-stream.factorization.steps // groups)
+        rounds = -(-stream.steps // groups)
         if stream.participations < rounds or stream.min_separation > groups:
             raise InputError(
                 f"participations is {stream.participations} and min_separation "
                 f"{stream.min_separation}; {groups} groups that take turns in "
-                f"{stream.factorization.steps} steps make them {rounds} and {groups}."
+                f"{stream.steps} steps make them {rounds} and {groups}."
             )
 
     def require_declared(self) -> None:

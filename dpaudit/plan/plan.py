@@ -1,4 +1,8 @@
-"""Plans: what an algorithm declares before it has seen any data."""
+"""Plans: what an algorithm declares before it has seen any data.
+
+Algorithms declare one from public fields alone; accountants, ledgers and certificates read it. Its
+hash is that of its JSON, so that two plans are one if and only if they say the same.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
-from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
@@ -78,6 +81,8 @@ class Plan(Record):
         >>> Plan.dp_sgd(noise_multiplier=1.1, sample_rate=0.01, epochs=2).invocations[0].count
         200
         """
+        from dpaudit.plan.dp_sgd import dp_sgd_invocations  # which no plan that is read needs
+
         return cls.of(*dp_sgd_invocations(**settings))
 
     @property
@@ -136,7 +141,7 @@ class Plan(Record):
         return touched, list(self._two_of_each(moved))
 
     def _two_of_each(self, groups: Iterable[list[int]]) -> Iterator[list[int]]:
-        """Of groups that differ in name alone the first two."""
+        """Keep the first two of groups that differ in name alone."""
         seen: Counter[tuple[Invocation, ...]] = Counter()
         for group in groups:
             kind = tuple(replace(self.invocations[place], group=None, at="") for place in group)

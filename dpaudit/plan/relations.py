@@ -35,7 +35,7 @@ class TrustModel(StrEnum):
 
     @classmethod
     def weakest(cls, models: Iterable[TrustModel]) -> TrustModel:
-        """What several invocations promise together, each under a model of its own.
+        """Return what several invocations promise together, each under a model of its own.
 
         An adversary who sees all that leaves a device sees more than one who sees the release of a
         data owner and all that is computed from it, who sees more than one who sees only what is
@@ -105,7 +105,7 @@ class Relation(Kinded):
         return self.kind
 
     def moves_between(self, membership: Membership, *, summed: bool) -> bool:
-        """Whether a unit can be seen in one group in one data set, and in another in its neighbour.
+        """Tell whether a unit can be in one group in one data set, and in another in its neighbour.
 
         Args:
             membership: what decides who is in a group.

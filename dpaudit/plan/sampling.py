@@ -1,4 +1,8 @@
-"""How the units that take part in an invocation are drawn."""
+"""How the units that take part in an invocation are drawn.
+
+Invocations name a scheme, the ledger draws it, and accountants look its amplification up by its
+class. A scheme amplifies nothing where no theorem is registered for it.
+"""
 
 from __future__ import annotations
 

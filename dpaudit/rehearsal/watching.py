@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -189,6 +189,7 @@ def watched(watch: Watch) -> Iterator[None]:
         begin(ledger, *arguments, **options)
 
     def used(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @wraps(original)  # with the bodies that a method by class has
         def wrapper(mechanism: Any, *arguments: Any, **options: Any) -> Any:
             if not _among_callers(FloatNoise.__module__):
                 watch.releases.append(caller(()))

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpaudit.auditing import progress_bar
 from dpaudit.base import files
+from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
@@ -20,7 +21,6 @@ from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_e
 from dpaudit.ledger import (
     Anchor,
     Budget,
-    Durability,
     FileAnchor,
     FloatNoise,
     Ledger,

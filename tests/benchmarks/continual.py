@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from dpaudit.ledger.samplers.streams import noise_stream
 from dpaudit.mechanisms import BinaryTree, BufferedToeplitz, HonakerTree, SquareRootToeplitz
 from dpaudit.mechanisms.continual import Factorization
 
@@ -38,7 +39,9 @@ def least_error(steps: int) -> float:
 
 def stream_cost(factorization: Factorization) -> tuple[float, int]:
     """Seconds for all steps of symmetric matrices, and the arrays held at once."""
-    stream = factorization.sampler((SIDE, SIDE), 1.0, np.random.default_rng(0), symmetric=True)
+    stream = noise_stream(
+        factorization, (SIDE, SIDE), 1.0, np.random.default_rng(0), symmetric=True
+    )
     held, begin = 0, time.perf_counter()
     for _ in range(factorization.steps):
         stream.step()

@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 from dpaudit import Ledger
+from dpaudit.ledger.samplers.streams import noise_stream
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import ContinualNoise, JointGPUCB
 from private_bo.joint.experiments.table1 import configuration
@@ -31,7 +32,7 @@ def seconds(algorithm: JointGPUCB, problem: DecisionProblem, repeats: int) -> fl
 
 def arrays(kind: ContinualNoise, steps: int) -> int:
     """The largest number of noise arrays that a stream holds."""
-    noise = kind.factorization(steps).sampler((1,), 1.0, np.random.default_rng(0))
+    noise = noise_stream(kind.factorization(steps), (1,), 1.0, np.random.default_rng(0))
     most = 0
     for _ in range(steps):
         noise.step()

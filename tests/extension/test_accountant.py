@@ -27,8 +27,8 @@ from dpaudit.accounting import (
     Interval,
     accountant_of,
     compose,
-    terms,
 )
+from dpaudit.accounting.terms import terms
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import SubjectRecord
 from dpaudit.certificate.verification import verify

@@ -38,7 +38,7 @@ class Amplification(Checked, ABC):
     """Whether one use may cost as much as its pairs, and is not merely dominated by them."""
 
     def uses(self, count: int) -> int:
-        """How many pairs so many releases cost."""
+        """Count the pairs that so many releases cost."""
         return count
 
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
@@ -86,7 +86,7 @@ class Amplification(Checked, ABC):
 
 @singledispatch
 def amplification(sampling: Sampling | None, invocation: Invocation) -> Amplification | None:
-    """How sampling amplifies one use; None where every unit takes part.
+    """Find how sampling amplifies one use; None where every unit takes part.
 
     Raises:
         UnsupportedError: if no theorem covers the scheme under the relation of the invocation.

@@ -181,7 +181,7 @@ def _bounded(use: Use) -> Use:
 
 
 def fallback(use: Use) -> tuple[str, str] | None:
-    """What is counted in place of an invocation, and which declaration would cost less.
+    """Tell what is counted in place of an invocation, and which declaration would cost less.
 
     Raises:
         UnsupportedError: as :func:`covered`.
@@ -233,7 +233,7 @@ def fallback(use: Use) -> tuple[str, str] | None:
 
 
 def _is_displaced(use: Use) -> bool:
-    """Whether neighbours may have contributions at different steps of a stream."""
+    """Tell whether neighbours may have contributions at different steps of a stream."""
     places = FixedSizeSampling | TruncatedPoissonSampling | WithReplacementSampling
     mechanism, drawn = use.mechanism, isinstance(use.sampling, places)
     if not isinstance(mechanism, Continual) or not use.relation.replaces:

@@ -41,7 +41,7 @@ class DirectedPair(Checked, ABC):
 
     @abstractmethod
     def nodes(self, tail: float, count: int) -> Floats:
-        """About ``count`` increasing losses that resolve the law of L.
+        """Choose about ``count`` increasing losses that resolve the law of L.
 
         About ``tail`` of the P-mass lies below the first and at most that much above the last
         (mass at infinity apart).

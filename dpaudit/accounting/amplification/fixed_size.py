@@ -49,7 +49,7 @@ class ReplacedPair(DirectedPair):
     rate: OpenProbability
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Of the remove pair from 0 on, of the add pair below."""
+        """Take the remove pair's from 0 on, the add pair's below."""
         return self._joined(loss, self._remove.above(loss), self._add.above(loss))
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:

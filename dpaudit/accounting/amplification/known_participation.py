@@ -59,7 +59,7 @@ class KnownParticipation(Amplification):
         return known, known
 
     def log_moments(self, pair: DominatingPair) -> Floats:
-        """Of the mixture."""
+        """Bound the moments of the mixture."""
         return self._shared_moments((ORDERS - 1) * pair.renyi(ORDERS))
 
     def integer_moments(self, pair: DominatingPair, orders: tuple[int, ...]) -> Floats:

@@ -165,13 +165,13 @@ def times_drawn(times: int, weights: tuple[float, ...]) -> TimesAmplification:
 
 
 def is_absent(use: Invocation) -> bool:
-    """Whether the unit takes no part in one of the neighbours, as if it were not drawn."""
+    """Tell whether the unit takes no part in one neighbour, as if it were not drawn."""
     zeroed = isinstance(use.relation, ZeroOut) and use.mechanism.zeroed_is_absent
     return zeroed or isinstance(use.relation, AddRemove)
 
 
 def is_location(use: Invocation) -> bool:
-    """Whether noise of a monotone likelihood ratio is added to a value that parts add up to."""
+    """Tell whether noise of a monotone likelihood ratio is added to a sum of parts."""
     if use.mechanism.norm is Norm.CHANGE:
         return False
     return isinstance(use.mechanism.pair(use.sensitivity), _LOCATIONS)

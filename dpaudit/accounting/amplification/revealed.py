@@ -51,7 +51,7 @@ class RevealedPair(_Averaged, DirectedPair):
     parts: tuple[tuple[float, DirectedPair], ...]
 
     def nodes(self, tail: float, count: int) -> Floats:
-        """Those of all pairs."""
+        """Gather those of all pairs."""
         found = [pair.nodes(min(tail / weight, 0.4), count) for weight, pair in self.parts]
         return np.unique(np.concatenate(found))
 
@@ -72,7 +72,7 @@ class TimesPair(_Averaged, DominatingPair):
     parts: tuple[tuple[float, DominatingPair], ...]
 
     def renyi(self, orders: ArrayLike) -> Floats:
-        """Of the average of the moments."""
+        """Average the moments."""
         steps = np.asarray(orders, dtype=np.float64) - 1
         return _log_average([(w, steps * pair.renyi(orders)) for w, pair in self.parts]) / steps
 
@@ -96,7 +96,7 @@ class TimesPair(_Averaged, DominatingPair):
 
 @dataclass(frozen=True)
 class RevealedAmplification(Amplification):
-    """What each kind of a sample makes of a pair of its own.
+    """The pairs of several kinds of samples, each with a probability of its own.
 
     Attributes:
         kinds: probabilities that add up to 1, what each kind does, and to which pair.
@@ -110,7 +110,7 @@ class RevealedAmplification(Amplification):
         return max((kind.epsilon(epsilon) for _, kind, _ in self.kinds), key=as_float)
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
-        """Of all kinds."""
+        """Gather the pairs of all kinds."""
         found = [(weight, kind.directed(own)) for weight, kind, own in self.kinds]
         if len(found) == 1:
             return found[0][1]
@@ -118,7 +118,7 @@ class RevealedAmplification(Amplification):
         return RevealedPair(remove), RevealedPair(add)
 
     def log_moments(self, pair: DominatingPair) -> Floats:
-        """Of the average."""
+        """Average the moments of all kinds."""
         return _log_average([(weight, kind.log_moments(own)) for weight, kind, own in self.kinds])
 
 

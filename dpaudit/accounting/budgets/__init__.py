@@ -4,9 +4,6 @@ Parameters may be chosen from what was released before. Composition theorems for
 advance do not cover that; those used here do, and each is named where it is used.
 """
 
-from dpaudit.accounting.budgets.adaptive import AdaptiveFilter
-from dpaudit.accounting.budgets.base import Filter
-from dpaudit.accounting.budgets.renyi import RenyiFilter
-from dpaudit.accounting.budgets.zcdp import ZcdpFilter
+import lazy_loader
 
-__all__ = ["AdaptiveFilter", "Filter", "RenyiFilter", "ZcdpFilter"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

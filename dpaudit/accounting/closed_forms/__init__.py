@@ -1,17 +1,5 @@
 """Accountants that add numbers: pure, Gaussian, zCDP, Rényi and moments; and a recursion."""
 
-from dpaudit.accounting.closed_forms.bounded_range import BoundedRangeAccountant
-from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant
-from dpaudit.accounting.closed_forms.moments import MomentsAccountant
-from dpaudit.accounting.closed_forms.pure import PureAccountant
-from dpaudit.accounting.closed_forms.rdp import RdpAccountant
-from dpaudit.accounting.closed_forms.zcdp import ZcdpAccountant
+import lazy_loader
 
-__all__ = [
-    "BoundedRangeAccountant",
-    "GaussianAccountant",
-    "MomentsAccountant",
-    "PureAccountant",
-    "RdpAccountant",
-    "ZcdpAccountant",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

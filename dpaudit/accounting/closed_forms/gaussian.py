@@ -71,10 +71,10 @@ class GaussianAccountant(Accountant):
             UnsupportedError: if one of them is sampled or not Gaussian.
         """
         parts = terms(invocations)
-        return GaussianComposition(_root(parts), attained(parts))
+        return GaussianComposition(_root_of_squares(parts), attained(parts))
 
 
-def _root(parts: Sequence[Term]) -> float:
+def _root_of_squares(parts: Sequence[Term]) -> float:
     """The root of Σ count μ², rounded up."""
     total = Fraction(0)
     for part in parts:

@@ -161,7 +161,7 @@ def _curve(
 
 
 def _penalty(deltas: Floats) -> Floats:
-    """What the conversion adds at each order, shape (*deltas.shape, orders).
+    """Return what the conversion adds at each order, shape (*deltas.shape, orders).
 
     ln((α − 1)/α) − (ln δ + ln α)/(α − 1) (Canonne, Kamath and Steinke 2020, Proposition 12).
     """

@@ -114,7 +114,7 @@ class AllocationAmplification(Amplification):
         return epsilon
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
-        """Of an epoch."""
+        """Return the pairs of an epoch."""
         plain = PlainPair(pair)
         return (self.hidden and allocated(pair, self.steps)) or (plain, plain)
 

@@ -250,7 +250,7 @@ class Direction:
         return best
 
     def _narrow(self, law: ComposedLaw, delta: float) -> bool:
-        """Whether a law's interval at δ has about the wanted width."""
+        """Tell whether a law's interval at δ has about the wanted width."""
         upper = law.epsilon_upper(delta)
         width = upper - law.epsilon_lower(delta, upper)
         return width <= 5 * self._tolerance * max(upper, 1e-3)
@@ -267,7 +267,7 @@ def _any(each: Iterable[tuple[float, int]]) -> float:
 
 
 def _within_reach(terms: Sequence[DirectedTerm]) -> bool:
-    """Whether there are losses small enough for a grid at all."""
+    """Tell whether there are losses small enough for a grid at all."""
     if any(term.pair.infinite > MOST_INFINITE for term in terms):
         return False
     return all(float(np.abs(term.pair.nodes(1e-18, 2)).max()) < LARGEST_LOSS for term in terms)

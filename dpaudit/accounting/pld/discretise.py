@@ -237,5 +237,5 @@ def _tail_error(tail: Floats) -> Floats:
 
 
 def _threshold_error(losses: Floats) -> float:
-    """How far a threshold may be off by rounding: a few units in its last place."""
+    """Bound how far rounding moves a threshold: a few units in its last place."""
     return 8 * UNIT * float(np.abs(losses).max(initial=0.0))

@@ -157,7 +157,7 @@ def compose_on(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
 
 
 def points_on(grid: Grid, terms: Sequence[DirectedTerm]) -> int:
-    """About how many grid points are computed to compose the terms: what the law takes of time."""
+    """Estimate the grid points that are computed to compose the terms."""
     points = float(grid.size * len(terms))
     for term in terms:
         spacing = grid.spacing
@@ -171,7 +171,7 @@ def points_on(grid: Grid, terms: Sequence[DirectedTerm]) -> int:
 
 
 def losses_on(grid: Grid, term: DirectedTerm) -> list[tuple[GridLoss, int]]:
-    """What to compose on the grid for one term: losses and how often each is used."""
+    """Choose what to compose on the grid for one term: losses and how often each is used."""
     if grid.fine is None or term.count < _STAGED:
         return [(discretise(term.pair, grid.spacing, grid.tail, grid.cut), term.count)]
     inner, outer, rest = _stages(term.count)

@@ -43,7 +43,7 @@ def directed_terms(
 
 
 def is_attained(terms: Sequence[DirectedTerm]) -> bool:
-    """Whether neighbours may cost what the composed law does, so that it has a lower end."""
+    """Tell whether neighbours may cost what the composed law does, so that it has a lower end."""
     costly = [term for term in terms if term.pair.max_loss > 0]
     alone = sum(term.count for term in costly) <= 1
     return all(term.as_declared and (alone or term.pair.is_attained) for term in costly)

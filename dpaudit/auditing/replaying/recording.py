@@ -16,9 +16,10 @@ from dpaudit.ledger.bounding import released_counts
 from dpaudit.ledger.checks import caller
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
+from dpaudit.mechanisms.continual.release import Continual, Stepwise
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 

@@ -36,8 +36,8 @@ from dpaudit.auditing.subjects.unknown_participation import Hidden, Inside, find
 from dpaudit.base.errors import PlanMismatchError, UnsupportedError
 from dpaudit.certificate import AuditRecord
 from dpaudit.ledger import Entry, Ledger
+from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair

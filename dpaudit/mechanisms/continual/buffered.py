@@ -13,7 +13,6 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.continual.fitting import fitted_rates
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.continual.series import geometric, series_weights
 from dpaudit.mechanisms.continual.toeplitz import Toeplitz
 from dpaudit.mechanisms.pairs import Floats
@@ -95,40 +94,16 @@ class BufferedToeplitz(Toeplitz):
         return cls(steps, poles, zeros)
 
     @cached_property
-    def _weights(self) -> tuple[Floats, Floats, float]:
+    def weights(self) -> tuple[Floats, Floats, float]:
+        """Of the series of C and of B, and B's weight of the fresh noise."""
         return series_weights(np.array(self.pole_rates), np.array(self.zero_rates))
 
     def encoder_column(self) -> Floats:
         """Sums of geometric series, one for each pole."""
-        return geometric(self._weights[0], np.array(self.pole_rates), self.steps)
+        return geometric(self.weights[0], np.array(self.pole_rates), self.steps)
 
     def decoder_column(self) -> Floats:
         """Sums of geometric series, one for each buffer, and the fresh noise's own weight."""
-        column = geometric(self._weights[1], np.array([0.0, *self.zero_rates]), self.steps)
-        column[0] += self._weights[2]
+        column = geometric(self.weights[1], np.array([0.0, *self.zero_rates]), self.steps)
+        column[0] += self.weights[2]
         return column
-
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _BufferedStream(self, noise)
-
-
-class _BufferedStream(NoiseStream):
-    """One exponentially decaying sum of node noise for each buffer; the first does not decay."""
-
-    def __init__(self, factorization: BufferedToeplitz, noise: NodeNoise) -> None:
-        super().__init__(factorization.steps, noise)
-        self._weights, self._fresh = factorization._weights[1:]
-        self._decay = 1 / (1 + np.array([0.0, *factorization.zero_rates]))[:, None]
-        self._buffers = np.zeros((len(self._decay), noise.size))
-
-    def _advance(self, step: int) -> Floats:
-        fresh = self._noise.draw(1)[0]
-        self._buffers *= self._decay
-        self._buffers += fresh
-        flat: Floats = self._weights @ self._buffers + self._fresh * fresh
-        return flat
-
-    @property
-    def state_arrays(self) -> int:
-        """The number of buffers."""
-        return len(self._buffers)

@@ -16,7 +16,7 @@ _NEVER = -(2**60)
 
 
 def search_work(steps: int, count: int, gap: int) -> float:
-    """About how many elementary operations :func:`heaviest` takes, at most."""
+    """Estimate the elementary operations that :func:`heaviest` takes, at most."""
     total, size = 1e6, 2
     while size <= steps:
         fits = min(count, -(-size // (2 * gap)))
@@ -74,7 +74,7 @@ class _Search:
         return table + own * int(noisy)
 
     def joined(self, left: Table, size: int, right: Table, other: int) -> Table:
-        """Of two neighbouring blocks of so many steps."""
+        """Return the table of two neighbouring blocks of so many steps."""
         gap, whole = self.gap, size + other
         first, last = (min(gap, whole + 1) if n > 1 else 1 for n in (left.shape[1], right.shape[2]))
         most = min(self.count, 1 + (whole - 1) // gap)

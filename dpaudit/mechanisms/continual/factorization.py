@@ -1,20 +1,23 @@
-"""Factorisations A = B C of the prefix-sum matrix: noise is added to C x, then B is applied."""
+"""Factorisations A = B C of the prefix-sum matrix: noise is added to C x, then B is applied.
+
+Streams ask for the sensitivity of C and the error of B, and the ledger for a stream of B z. A
+sensitivity is exact or an upper bound, rounded up, for streams chosen adaptively too.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.by_class import by_class
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Kinded, at_least
 from dpaudit.mechanisms.base import Norm
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
 _MOST_STEPS = 10**7
@@ -32,13 +35,15 @@ class Factorization(Kinded, ABC):
     too (Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1), and for Laplace z on a tree
     by composing the nodes.
 
-    A subclass is its fields, ``kind``, the two matrices, and a stream that samples B z.
+    A subclass is its fields, ``kind``, the two matrices, and a stream that samples B z, which the
+    ledger has for those of this package.
 
     Attributes:
         steps: length T of the stream; no more prefix sums can be released.
     """
 
     family: ClassVar[str] = "factorization"
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms.continual",)
     steps: Annotated[int, at_least(1, _MOST_STEPS)]
 
     # -- privacy ---------------------------------------------------------------------------------
@@ -51,7 +56,7 @@ class Factorization(Kinded, ABC):
         *,
         cyclic: bool = False,
     ) -> float:
-        """How far C x moves, in ``norm``, when one participant's contributions move by 1 each.
+        """Measure how far C x moves, in ``norm``, when one participant's contributions move by 1.
 
         All matrices C here are non-negative, so that contributions in the same direction are the
         worst: ‖Σ_i C e_i ⊗ u_i‖² = Σ_ij (CᵀC)_ij ⟨u_i, u_j⟩ for unit vectors u_i, so vectors and
@@ -154,31 +159,10 @@ class Factorization(Kinded, ABC):
 
     # -- sampling --------------------------------------------------------------------------------
 
-    def sampler(
-        self,
-        shape: Sequence[int],
-        sigma: float,
-        rng: np.random.Generator,
-        symmetric: bool = False,
-        law: NoiseLaw = NoiseLaw.NORMAL,
-    ) -> NoiseStream:
-        """A stream whose ``step()`` is the noise of the next prefix sum.
-
-        Args:
-            shape: shape of one prefix sum.
-            sigma: standard deviation of the node noise.
-            rng: source of the noise.
-            symmetric: whether nodes are symmetric matrices (σ off the diagonal, √2σ on it).
-            law: of the node noise.
-
-        Raises:
-            InputError: if a field is invalid.
-        """
-        return self._stream(NodeNoise(shape, sigma, rng, symmetric=symmetric, law=law))
-
-    @abstractmethod
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        """The stream on that noise."""
+    @by_class("dpaudit.ledger.samplers.streams")
+    def stream(self, noise: Any) -> Any:
+        """The :class:`~dpaudit.ledger.samplers.streams.NoiseStream` of B z on that node noise."""
+        raise UnsupportedError(f"{self.kind} has no stream of noise.")
 
 
 def _heaviest_cycle(weights: Floats, count: int, gap: int) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.base import validate
 from dpaudit.base.fields import Positive
@@ -17,7 +17,6 @@ from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw, packed_scale
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.pairs import Floats, GaussianPair, least_deviation, normal_pair
-from dpaudit.mechanisms.tails import Tails, normal_tails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +98,8 @@ class ContinualGaussian(Continual):
         return self.sigma
 
     @property
-    def _is_symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
+        """As declared."""
         return self.symmetric
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
@@ -118,10 +118,6 @@ class ContinualGaussian(Continual):
         joint -= entries // len(packed_scale(side)) * float(np.log(packed_scale(side)).sum())
         mirrored = (outputs == np.swapaxes(outputs, -1, -2)).reshape(len(outputs), steps, -1)
         return np.where(mirrored.all(axis=(1, 2)), joint, -np.inf)
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """Of the node noise that explains what was released."""
-        return normal_tails(self._node_noise(released, value) / self.sigma)
 
 
 def _deviation(sigma: float, symmetric: bool) -> Fraction:

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
-from dpaudit.mechanisms.continual.trees import StackStream, Tree
+from dpaudit.mechanisms.continual.trees import Tree
 from dpaudit.mechanisms.pairs import Floats
 
 
@@ -42,7 +41,7 @@ class HonakerTree(Tree):
         return sums
 
     def _row_energy(self) -> Floats:
-        return self._weighted_nodes(_node_variances(self.levels))
+        return self._weighted_nodes(node_variances(self.levels))
 
     def encoder(self) -> Floats:
         """C: one row of ones for every complete node, level by level."""
@@ -56,7 +55,7 @@ class HonakerTree(Tree):
     def decoder(self) -> Floats:
         """B: the weights of all nodes in the estimate of each prefix."""
         first = np.cumsum([0, *self._drawn()])
-        variances = _node_variances(self.levels)
+        variances = node_variances(self.levels)
         estimates = np.zeros((first[-1], first[-1]))
         for level, complete in enumerate(self._drawn()):
             for number in range(complete):
@@ -83,30 +82,8 @@ class HonakerTree(Tree):
         covariance: Floats = decoder @ decoder.T
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _HonakerStream(self, noise)
 
-
-class _HonakerStream(StackStream):
-    """The arrays are estimates of the nodes, merged as siblings complete."""
-
-    def __init__(self, tree: HonakerTree, noise: NodeNoise) -> None:
-        super().__init__(tree, noise)
-        self._own_weight = _node_variances(tree.levels)
-
-    def _advance(self, step: int) -> Floats:
-        estimate = self._noise.draw(1)[0]
-        completed = min((step & -step).bit_length() - 1, self._top)
-        for level in range(1, completed + 1):
-            own = self._own_weight[level]
-            children = self._stack.pop() + estimate
-            estimate = own * self._noise.draw(1)[0] + (1 - own) * children
-        self._stack.append(estimate)
-        total: Floats = np.add.reduce(self._stack)
-        return total
-
-
-def _node_variances(levels: int) -> Floats:
+def node_variances(levels: int) -> Floats:
     """The variance of a node's estimate at each level, 2^l/(2^{l+1} − 1): from 1 down to 1/2."""
     powers = 2.0 ** np.arange(levels)
     return powers / (2 * powers - 1)

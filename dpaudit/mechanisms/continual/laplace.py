@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.base import validate
 from dpaudit.base.errors import UnsupportedError
@@ -19,7 +19,6 @@ from dpaudit.mechanisms.continual.noise import NoiseLaw
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.laplace import least_scale
 from dpaudit.mechanisms.pairs import Floats, LaplacePair
-from dpaudit.mechanisms.tails import Tails, laplace_tails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,3 @@ class ContinualLaplace(Continual):
         logs = -np.abs(nodes) / self.scale - math.log(2 * self.scale)
         joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
         return joint
-
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """Of the node noise that explains what was released."""
-        return laplace_tails(self._node_noise(released, value) / self.scale)

@@ -1,4 +1,8 @@
-"""Continual release as a mechanism: one declaration, one invocation, for a whole stream."""
+"""Continual release as a mechanism: one declaration, one invocation, for a whole stream.
+
+Plans declare a stream with these classes, and accountants ask them for one pair. What one unit may
+move over all steps together must follow from the factorisation and the participations.
+"""
 
 from __future__ import annotations
 
@@ -14,71 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base import validate
+from dpaudit.base.by_class import by_class
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Count
-from dpaudit.mechanisms.base import Mechanism, Norm
+from dpaudit.mechanisms.base import Mechanism, Norm, Schedule
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import (
     NoiseLaw,
-    NoiseStream,
     pack,
     packed_scale,
     require_mirrored,
-    require_step_left,
     require_stream,
 )
 from dpaudit.mechanisms.pairs import Floats
-
-
-class PrefixSums:
-    """A running release: add a private value, receive the noisy sum of all so far.
-
-    Attributes:
-        noise: the stream of noise; it says how many steps are taken and left.
-    """
-
-    def __init__(self, shape: Sequence[int], noise: NoiseStream, symmetric: bool) -> None:
-        self.noise = noise
-        self._symmetric = symmetric
-        self._sum = np.zeros(tuple(shape))
-
-    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
-        """Count one more value and release the prefix sum.
-
-        Args:
-            value: shape of one step.
-            unit: who contributes, for whoever keeps a record; the sum does not depend on it.
-
-        Returns:
-            A new array of the same shape.
-
-        Raises:
-            InputError: if all declared steps have been released, or the value has another shape,
-                is not finite, or not symmetric where it must be. Nothing is drawn or counted then.
-        """
-        self.require(value)
-        self._sum += np.asarray(value, dtype=np.float64)
-        released: Floats = self._sum + self.noise.step()
-        return released
-
-    def require(self, value: ArrayLike) -> None:
-        """Refuse a value that :meth:`add` would refuse."""
-        require_step_left(self.noise.taken, self.noise.steps)
-        array = validate.real_array(value=value)
-        if array.shape != self._sum.shape:
-            raise InputError(f"value has shape {array.shape}; it must be {self._sum.shape}.")
-        if self._symmetric:
-            require_mirrored(array)
-
-
-class StepSums(PrefixSums):
-    """A running release of the noisy sum of each step on its own."""
-
-    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
-        """Release one step; as for :meth:`PrefixSums.add`."""
-        self.require(value)
-        released: Floats = np.asarray(value, dtype=np.float64) + self.noise.step()
-        return released
 
 
 class Stepwise(Mechanism):
@@ -87,14 +39,22 @@ class Stepwise(Mechanism):
     adds_up: ClassVar[bool] = False
     """Whether the sensitivity bounds the steps of a unit all together, and not each of them."""
 
-    @abstractmethod
-    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
+    @by_class("dpaudit.ledger.samplers.streams")
+    def start(self, shape: Sequence[int], rng: np.random.Generator) -> Any:
         """A running release of the same law as :meth:`release` of the whole stream.
 
         Args:
             shape: shape of one step; () for numbers.
             rng: source of the noise.
+
+        Returns:
+            :class:`~dpaudit.ledger.samplers.streams.PrefixSums`, or sums of each step.
         """
+        raise UnsupportedError(f"{self.kind} cannot be released in steps.")
+
+    @classmethod
+    def _samplers(cls) -> tuple[Any, ...]:
+        return (*super()._samplers(), Stepwise.start)
 
     @property
     @abstractmethod
@@ -104,7 +64,7 @@ class Stepwise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Continual(Stepwise):
-    """What Gaussian and Laplace continual release share.
+    """A running release of prefix sums, Gaussian or Laplace.
 
     Attributes:
         factorization: how noise is correlated over the steps.
@@ -149,8 +109,13 @@ class Continual(Stepwise):
         """
         return 2.0 if self.norm is Norm.L1 else math.nextafter(math.sqrt(2.0), 2.0)
 
+    @property
+    def schedule(self) -> Schedule:
+        """As declared, over the steps of the factorisation."""
+        return Schedule(self.factorization.steps, self.participations, self.min_separation)
+
     def work(self, sensitivity: float) -> float:
-        """That of the sensitivity of the factorisation."""
+        """Ask the factorisation, whose sensitivity is all the work."""
         return self.factorization.work(self.participations, self.min_separation, self.norm)
 
     @property
@@ -163,7 +128,8 @@ class Continual(Stepwise):
         return self.factorization.error(self.noise_sigma)
 
     @property
-    def _is_symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
+        """Whether the steps are symmetric matrices."""
         return False
 
     @property
@@ -171,20 +137,11 @@ class Continual(Stepwise):
         """The participations."""
         return self.participations
 
-    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
-        """A running release; it adds up and keeps the state of its noise."""
-        return PrefixSums(shape, self._noise(shape, rng), self._is_symmetric)
-
-    def _noise(self, shape: Sequence[int], rng: np.random.Generator) -> NoiseStream:
-        return self.factorization.sampler(
-            shape, self.noise_sigma, rng, symmetric=self._is_symmetric, law=self.law
-        )
-
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
         array: NDArray[Any] = validate.real_array(value=value)
         require_stream(array, self.factorization.steps)
-        if self._is_symmetric:
+        if self.is_symmetric:
             require_mirrored(array)
         return array
 
@@ -199,20 +156,12 @@ class Continual(Stepwise):
         return max((self.norm.length(change[step]) for step in steps), default=0.0)
 
     def may_take_part(self, steps: Sequence[int]) -> bool:
-        """Whether one participant may contribute at these steps, in ascending order."""
+        """Tell whether one participant may contribute at these steps, in ascending order."""
         gap, gaps = self.min_separation, [late - soon for soon, late in pairwise(steps)]
         if self.cyclic:
             near = any(between % gap for between in gaps)
             return not near and sum(gaps) < self.participations * gap
         return len(steps) <= self.participations and all(between >= gap for between in gaps)
-
-    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Prefix sums plus the noise of the factorisation's stream."""
-        stream = self._noise((len(values), *values.shape[2:]), rng)
-        released = np.cumsum(values, axis=1)
-        for step in range(values.shape[1]):
-            released[:, step] += stream.step()
-        return released
 
     def _whitened(self, outputs: ArrayLike, value: ArrayLike) -> tuple[Floats, float]:
         """Independent node noise that explains the outputs, shape (n, T', entries), and ln |det|.
@@ -229,7 +178,7 @@ class Continual(Stepwise):
                 f"{prefix.shape}, after an axis of runs."
             )
         residual = released - prefix
-        if self._is_symmetric:
+        if self.is_symmetric:
             residual = pack(residual) / packed_scale(residual.shape[-1])
         runs, steps = residual.shape[:2]
         columns = np.moveaxis(residual.reshape(runs, steps, -1), 1, 0)
@@ -239,7 +188,7 @@ class Continual(Stepwise):
         log_determinant = entries * float(np.log(np.diag(root)).sum())
         return np.moveaxis(nodes.reshape(steps, runs, entries), 0, 1), log_determinant
 
-    def _node_noise(self, released: ArrayLike, value: NDArray[Any]) -> Floats:
+    def node_noise(self, released: ArrayLike, value: NDArray[Any]) -> Floats:
         """The node noise that explains one release."""
         if not self.factorization.is_square:
             raise UnsupportedError(f"{self.kind} with that factorisation hides its node noise.")

@@ -1,4 +1,8 @@
-"""Toeplitz factorisations, and the optimal one among them: the square root."""
+"""Toeplitz factorisations, and the optimal one among them: the square root.
+
+A matrix is its first column, which must not be negative and never increase: then the first steps of
+a pattern are the worst, and the sensitivity is exact.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ import numpy as np
 
 from dpaudit.base.fields import Count
 from dpaudit.mechanisms.continual.factorization import Factorization
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
 _BLOCK = 64
@@ -58,9 +61,6 @@ class Toeplitz(Factorization):
         """B from its first column."""
         return lower_toeplitz(self.decoder_column())
 
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _ConvolutionStream(self, noise)
-
 
 @dataclass(frozen=True)
 class SquareRootToeplitz(Toeplitz):
@@ -91,7 +91,7 @@ class SquareRootToeplitz(Toeplitz):
         return self._coefficients.copy()
 
     def decoder_column(self) -> Floats:
-        """That of C, as B = C."""
+        """Return that of C, as B = C."""
         return self.encoder_column()
 
 
@@ -130,36 +130,6 @@ class BandedToeplitz(Toeplitz):
         impulse = np.eye(1, self.steps)[0]
         solved = lfilter([1.0], self.encoder_column()[: self.bandwidth], impulse)
         return np.cumsum(np.asarray(solved, dtype=np.float64))
-
-
-class _ConvolutionStream(NoiseStream):
-    """All node noise so far, convolved with the decoder's column block by block."""
-
-    def __init__(self, factorization: Toeplitz, noise: NodeNoise) -> None:
-        super().__init__(factorization.steps, noise)
-        self._column = factorization.decoder_column()
-        self._nodes = np.empty((self.steps, noise.size))
-        self._block = np.empty((0, noise.size))
-
-    def _advance(self, step: int) -> Floats:
-        within = (step - 1) % _BLOCK
-        if within == 0:
-            self._block = self._next_block(step - 1, min(step - 1 + _BLOCK, self.steps))
-        flat: Floats = self._block[within]
-        return flat
-
-    def _next_block(self, start: int, stop: int) -> Floats:
-        self._nodes[start:stop] = self._noise.draw(stop - start)
-        lag = np.arange(start, stop)[:, None] - np.arange(stop)
-        weights = np.where(lag >= 0, self._column[lag], 0.0)
-        block: Floats = weights @ self._nodes[:stop]
-        return block
-
-    @property
-    def state_arrays(self) -> int:
-        """All nodes drawn so far, and the current block: at most T + 64."""
-        drawn = min(-(-self.taken // _BLOCK) * _BLOCK, self.steps)
-        return drawn + len(self._block)
 
 
 def lower_toeplitz(column: Floats) -> Floats:

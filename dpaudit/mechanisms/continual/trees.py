@@ -1,4 +1,8 @@
-"""Tree aggregation: dyadic intervals with noise, and the binary mechanism."""
+"""Tree aggregation: dyadic intervals with noise, and the binary mechanism.
+
+Plans name trees as factorisations of their streams. The worst pattern of participations is searched
+for exactly, or bounded from above where the search would take long.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ import numpy as np
 from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.dyadic import heaviest, search_work
 from dpaudit.mechanisms.continual.factorization import Factorization
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
 _MOST_WORK = 2e9
@@ -172,31 +175,3 @@ class BinaryTree(Tree):
             for level, number in self._nodes(prefix):
                 matrix[prefix - 1, ((number + 1) << level) - 1] = 1.0
         return matrix
-
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _BinaryStream(self, noise)
-
-
-class StackStream(NoiseStream):
-    """A stream that keeps an array for each node of the current prefix, largest node first."""
-
-    def __init__(self, tree: Tree, noise: NodeNoise) -> None:
-        super().__init__(tree.steps, noise)
-        self._top = tree.levels - 1
-        self._stack: list[Floats] = []
-
-    @property
-    def state_arrays(self) -> int:
-        """At most the number of levels, and two for two steps."""
-        return len(self._stack)
-
-
-class _BinaryStream(StackStream):
-    """The arrays are partial sums over the nodes."""
-
-    def _advance(self, step: int) -> Floats:
-        nodes = (step >> self._top) + (step & ((1 << self._top) - 1)).bit_count()
-        del self._stack[nodes - 1 :]
-        fresh = self._noise.draw(1)[0]
-        self._stack.append(self._stack[-1] + fresh if self._stack else fresh)
-        return self._stack[-1]

@@ -9,34 +9,6 @@ directions of the relation cost the same. Sampling breaks the symmetry; it is ap
 the accounting layer.
 """
 
-from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
-from dpaudit.mechanisms.pairs.bounded_range import BoundedRangePair
-from dpaudit.mechanisms.pairs.concentrated import ConcentratedPair
-from dpaudit.mechanisms.pairs.finite import (
-    FinitePair,
-    VastPair,
-    approximate_pair,
-    costless_pair,
-    vast_pair,
-)
-from dpaudit.mechanisms.pairs.gaussian import GaussianPair, least_deviation, normal_pair
-from dpaudit.mechanisms.pairs.laplace import LaplaceBound, LaplacePair
-from dpaudit.mechanisms.pairs.truncated import TruncatedLaplacePair
+import lazy_loader
 
-__all__ = [
-    "BoundedRangePair",
-    "ConcentratedPair",
-    "DominatingPair",
-    "FinitePair",
-    "Floats",
-    "GaussianPair",
-    "LaplaceBound",
-    "LaplacePair",
-    "TruncatedLaplacePair",
-    "VastPair",
-    "approximate_pair",
-    "costless_pair",
-    "least_deviation",
-    "normal_pair",
-    "vast_pair",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,8 @@
-"""What every dominating pair is: the two tails of its privacy loss."""
+"""What every dominating pair is: the two tails of its privacy loss.
+
+Every mechanism returns one, and every accountant asks for nothing else. Tails must be accurate
+where they are small, and both directions cost the same.
+"""
 
 from __future__ import annotations
 

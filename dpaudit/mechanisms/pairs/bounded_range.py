@@ -39,7 +39,7 @@ class BoundedRangePair(DominatingPair):
         return p, np.exp(-(x + self.epsilon) / 2) * p
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """By symmetry those above −x, of Q and of P."""
+        """Mirror those above −x, of Q and of P."""
         q, p = self.above(-np.asarray(loss, dtype=np.float64))
         return p, q
 
@@ -75,6 +75,6 @@ class BoundedRangePair(DominatingPair):
         return self.epsilon
 
     def lower_quantile(self, tail: float) -> float:
-        """By the exponential density."""
+        """Invert the exponential density."""
         end = math.exp(-self.epsilon)
         return max(-self.epsilon, self.epsilon + 2 * math.log(tail * (1 - end) + end + 1e-300))

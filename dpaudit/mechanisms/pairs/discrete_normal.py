@@ -101,9 +101,9 @@ class WideDiscreteNormalPair(DominatingPair):
         return math.nextafter(concentration(self.shift / self.sigma, 0.5), math.inf)
 
     def upper_quantile(self, tail: float) -> float:
-        """That of the normal laws, about."""
+        """Take about that of the normal laws."""
         return self._normal.upper_quantile(tail)
 
     def lower_quantile(self, tail: float) -> float:
-        """That of the normal laws, about."""
+        """Take about that of the normal laws."""
         return self._normal.lower_quantile(tail)

@@ -1,4 +1,8 @@
-"""Pairs with finitely many losses, and those of them that stand for any mechanism."""
+"""Pairs with finitely many losses, and those of them that stand for any mechanism.
+
+Choices, reports, integer noise and black boxes return them. Masses and losses are given together:
+moving one without the other may understate the cost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Two normal laws of the same variance."""
+"""Two normal laws of the same variance.
+
+Normal noise of every kind returns this pair. δ(ε) has a bound on its own rounding error, so that
+both ends of an accountant's interval are valid.
+"""
 
 from __future__ import annotations
 

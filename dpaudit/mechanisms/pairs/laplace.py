@@ -100,7 +100,7 @@ class LaplacePair(DominatingPair):
         return self.epsilon
 
     def lower_quantile(self, tail: float) -> float:
-        """By the exponential between the atoms."""
+        """Invert the exponential between the atoms."""
         return max(-self.epsilon, self.epsilon + 2 * math.log(min(2 * max(tail, 1e-300), 1.0)))
 
     @property

@@ -99,7 +99,7 @@ class TruncatedLaplacePair(DominatingPair):
         return self._facts[2]
 
     def lower_quantile(self, tail: float) -> float:
-        """By the formula of P, inverted."""
+        """Invert the formula of P."""
         e, u, t, whole = self._facts
         return max(-t, e + 2 * math.log(math.exp(-u) + whole * min(max(tail, 1e-300), 0.5)))
 

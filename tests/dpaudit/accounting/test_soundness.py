@@ -7,8 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-import dpaudit.mechanisms.gaussian as source
-from dpaudit.mechanisms import GaussianPair
+from dpaudit.mechanisms import Gaussian, GaussianPair
 from tests.benchmarks.soundness.__main__ import numbered
 from tests.benchmarks.soundness.judging import judged
 from tests.benchmarks.soundness.known import KNOWN
@@ -77,9 +76,9 @@ def test_certified_as_the_oracle_finds(number: int):
 
 
 def test_noise_a_percent_too_large_in_one_pair_is_caught(monkeypatch: pytest.MonkeyPatch):
-    pair = source.Gaussian.pair
+    pair = Gaussian.pair
     monkeypatch.setattr(
-        source.Gaussian, "pair", lambda self, distance: GaussianPair(pair(self, distance).mu / 1.01)
+        Gaussian, "pair", lambda self, distance: GaussianPair(pair(self, distance).mu / 1.01)
     )
     for count, rate in ((1, None), (30, None), (10, 0.1)):
         case = Case(

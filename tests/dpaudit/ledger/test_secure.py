@@ -26,6 +26,7 @@ from dpaudit import (
 from dpaudit.auditing.noise.laws import p_value
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
+from dpaudit.ledger.samplers.exact import laplace_scale, normal_scale
 from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector, SparseVector, Tails
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 from dpaudit.plan import TruncatedPoissonSampling
@@ -198,7 +199,7 @@ def test_a_threshold_is_compared_exactly_wherever_it_is(place):
 def test_gaussian_curve_is_at_most_the_declared_one():
     """On a coarse grid, where the masses of the discrete law can still be added up."""
     mechanism, step = Gaussian(2.0), 2.0**-9
-    scale = mechanism.grid_scale(1.0, 1, step)
+    scale = normal_scale(mechanism, 1.0, 1, step)
     shift = math.floor(1.0 / step + 1)
     epsilons = np.linspace(0, 3, 60)
     spent = DiscreteGaussian(scale).pair(shift).delta(epsilons)
@@ -211,7 +212,7 @@ def test_the_samplers_own_map_agrees():
 
     dp.enable_features("contrib")
     mechanism, step = Laplace(2.0), 2.0**-39
-    scale = mechanism.grid_scale(1.0, 1, step)
+    scale = laplace_scale(mechanism, 1.0, 1, step)
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     measurement = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
     assert measurement.map(int(1.0 / step) + 1) <= 0.5

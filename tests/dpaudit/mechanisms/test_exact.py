@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.mechanisms.exact import WIDEST, as_int64, decays, on_grid, widened
+from dpaudit.ledger.samplers.grid import WIDEST, as_int64, decays, on_grid, widened
 from dpaudit.mechanisms.rounding import round_up
 
 STEP = 2.0**-40

@@ -16,6 +16,7 @@ from truncated_quadrature import exact_delta
 from dpaudit import ReplaceOne
 from dpaudit.accounting import compose, for_group, guarantee
 from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.ledger.samplers.exact import laplace_scale
 from dpaudit.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -93,7 +94,7 @@ def test_clip_is_part_of_the_mechanism():
 def test_a_grid_costs_at_most_what_is_declared(entries, sensitivity):
     """The worst shift on a coarse stand-in of the grid, with the law of discrete Laplace itself."""
     mechanism, step = Laplace(2.0), 2.0**-12 if entries == 1 else 2.0**-24
-    scale = mechanism.grid_scale(sensitivity, entries, step)
+    scale = laplace_scale(mechanism, sensitivity, entries, step)
     if entries == 1:
         shift = math.floor(sensitivity / step + 1)
         epsilons = np.linspace(-1, 4, 500)

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit.auditing.noise.tails import choice_tails, integer_tails, laplace_tails, normal_tails
 from dpaudit.mechanisms import Tails
 from dpaudit.mechanisms.inversion import first_float, least_epsilon
 from dpaudit.mechanisms.quadrature import panels
@@ -23,7 +24,6 @@ from dpaudit.mechanisms.rounding import (
     round_up,
     up,
 )
-from dpaudit.mechanisms.tails import choice_tails, integer_tails, laplace_tails, normal_tails
 
 LARGEST = Fraction(sys.float_info.max)
 law = settings(max_examples=200, derandomize=True)

@@ -15,8 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpaudit.accounting import amplification, compose
-from dpaudit.accounting.amplification import PlainPair
+from dpaudit.accounting import compose
+from dpaudit.accounting.amplification import PlainPair, amplification
 from dpaudit.accounting.amplification.fixed_size import (
     FixedSizeAmplification,
     ReplacedPair,

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from dpaudit.auditing.noise.laws import p_value, scale_p_value, scale_ratio, shape_p_value
+from dpaudit.auditing.noise.tails import laplace_tails, normal_tails
 from dpaudit.mechanisms import Tails
-from dpaudit.mechanisms.tails import laplace_tails, normal_tails
 
 LAWS = {"laplace": laplace_tails, "normal": normal_tails}
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpaudit.base.errors import InputError
+from dpaudit.ledger.samplers.streams import noise_stream
 from dpaudit.mechanisms import (
     BandedToeplitz,
     BinaryTree,
@@ -68,7 +69,7 @@ def sampled_decoder(factorization: Factorization, sigma: float = 1.0) -> np.ndar
     """The matrix that the stream really applies to its node noise, nodes in order of drawing."""
     nodes = factorization.encoder().shape[0]
     rng = UnitNoise()
-    stream = factorization.sampler((nodes,), sigma, rng)  # type: ignore[arg-type]
+    stream = noise_stream(factorization, (nodes,), sigma, rng)  # type: ignore[arg-type]
     rows = np.array([stream.step() for _ in range(factorization.steps)])
     assert rng.drawn == nodes
     return rows
@@ -173,7 +174,7 @@ def test_more_contributions_cost_more_and_longer_streams_cost_more(steps, kind, 
 @pytest.mark.parametrize("factorization", CASES)
 def test_stream_refuses_steps_beyond_the_last_before_drawing(factorization):
     rng = np.random.default_rng(1)
-    stream = factorization.sampler((2,), 1.0, rng)
+    stream = noise_stream(factorization, (2,), 1.0, rng)
     for _ in range(factorization.steps):
         assert stream.step().shape == (2,)
     before = rng.bit_generator.state
@@ -186,7 +187,7 @@ def test_stream_refuses_steps_beyond_the_last_before_drawing(factorization):
 @pytest.mark.parametrize("factorization", CASES)
 def test_noise_handed_out_is_not_the_streams_own_memory(factorization):
     def run(spoil: float) -> np.ndarray:
-        stream = factorization.sampler((2,), 1.0, np.random.default_rng(5))
+        stream = noise_stream(factorization, (2,), 1.0, np.random.default_rng(5))
         rows = []
         for _ in range(factorization.steps):
             noise = stream.step()
@@ -255,9 +256,9 @@ def test_bad_arguments_are_refused():
         tree.error(-1)
     for shape in ((3,), (2, 3)):
         with pytest.raises(InputError, match="square matrices"):
-            tree.sampler(shape, 1.0, np.random.default_rng(0), symmetric=True)
+            noise_stream(tree, shape, 1.0, np.random.default_rng(0), symmetric=True)
     with pytest.raises(InputError, match="sigma is nan"):
-        tree.sampler((3,), math.nan, np.random.default_rng(0))
+        noise_stream(tree, (3,), math.nan, np.random.default_rng(0))
 
 
 # Partial fractions against the power series of the same rational function
@@ -349,7 +350,7 @@ def test_square_root_stream_crosses_its_blocks_exactly():
             return self.nodes[-1].copy()
 
     recorded = Recorded()
-    stream = root.sampler((4,), 1.5, recorded)
+    stream = noise_stream(root, (4,), 1.5, recorded)
     noise = np.array([stream.step() for _ in range(150)])
     np.testing.assert_allclose(noise, root.decoder() @ np.concatenate(recorded.nodes), atol=1e-11)
     assert stream.state_arrays <= 150 + 64
@@ -362,7 +363,7 @@ def test_square_root_stream_crosses_its_blocks_exactly():
 def test_buffers_reach_the_square_root(buffers, limit):
     fitted = BufferedToeplitz.fitted(1024, buffers)
     assert cost(fitted) <= limit
-    stream = fitted.sampler((3,), 1.0, np.random.default_rng(0))
+    stream = noise_stream(fitted, (3,), 1.0, np.random.default_rng(0))
     for _ in range(50):
         stream.step()
         assert stream.state_arrays == buffers

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from dpaudit.ledger.samplers.streams import noise_stream
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, HonakerTree, Norm
 from dpaudit.mechanisms.continual.dyadic import heaviest, search_work
 
@@ -53,7 +54,7 @@ def test_error_of_the_binary_tree_counts_binary_digits():
 @pytest.mark.parametrize("steps", [1, 2, 3, 100, 1000, 1024])
 def test_memory_is_one_array_a_level(tree, release_root, steps):
     factorization = tree(steps, release_root)
-    stream = factorization.sampler((), 1.0, np.random.default_rng(0))
+    stream = noise_stream(factorization, (), 1.0, np.random.default_rng(0))
     most = 0
     for _ in range(steps):
         stream.step()

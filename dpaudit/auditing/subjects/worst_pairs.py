@@ -1,0 +1,83 @@
+"""The neighbours of each mechanism that are most likely told apart, where its norm does not say.
+
+``Mechanism.worst_pairs`` runs what is here for a class; audits and the tests of foreign laws begin
+with these pairs. Each must be at distance 1, as its mechanism measures it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpaudit.base.by_class import body
+from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.choice import Choice
+from dpaudit.mechanisms.encodings import Encoding
+from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.shuffled import Shuffled
+from dpaudit.mechanisms.sparse_vector import SparseVector
+from dpaudit.mechanisms.stable_histogram import StableHistogram
+from dpaudit.mechanisms.top_k import TopK
+from dpaudit.mechanisms.vector import VectorNoise
+
+Pairs = tuple[tuple[Any, Any, str], ...]
+
+
+@body(Mechanism.worst_pairs, Choice)
+def _choice(law: Choice) -> Pairs:
+    """Two candidates whose utilities change places, or one that rises."""
+    high = law.utility_sensitivity
+    if law.span == 1:
+        return (([0.0, 0.0], [0.0, high], "one of two equal candidates that rises"),)
+    return (([high, 0.0], [0.0, high], "two candidates that change places"),)
+
+
+@body(Mechanism.worst_pairs, TopK)
+def _top_k(law: TopK) -> Pairs:
+    """Twice as many candidates, of which half rise."""
+    low, high = [0.0] * law.k, [law.utility_sensitivity] * law.k
+    before = low if law.monotonic else high
+    return ((before + low, low + high, "candidates that rise"),)
+
+
+@body(Mechanism.worst_pairs, SparseVector)
+def _sparse_vector(law: SparseVector) -> Pairs:
+    """Queries at the threshold that move towards those above it, which move down."""
+    low, high = law.threshold, law.threshold + law.query_sensitivity
+    few = min(law.cutoff, 4)
+    after = high if law.monotonic else low
+    pair = ([low] * 4 + [high] * few, [high] * 4 + [after] * few)
+    return ((*pair, "queries around the threshold"),)
+
+
+@body(Mechanism.worst_pairs, RandomizedResponse)
+def _response(law: RandomizedResponse) -> Pairs:
+    """Two answers, and those at both ends."""
+    return (0, 1, "two answers"), (0, law.k - 1, "first and last")
+
+
+@body(Mechanism.worst_pairs, Encoding)
+def _report(law: Encoding) -> Pairs:
+    """Two answers; all pairs are alike."""
+    return ((0, 1, "two answers"),)
+
+
+@body(Mechanism.worst_pairs, Shuffled)
+def _shuffled(law: Shuffled) -> Pairs:
+    """One user's answer among equal ones."""
+    others = (0,) * (law.reports - 1)
+    return (((0, *others), (1, *others), "one answer among equal ones"),)
+
+
+@body(Mechanism.worst_pairs, StableHistogram)
+def _counts(law: StableHistogram) -> Pairs:
+    """Keys that nobody else has, and keys that are told more often than not."""
+    keys, many = min(law.key_sensitivity, 100), int(law.threshold)
+    new = [1] * keys, [0] * keys, "keys that nobody else has"
+    return new, ([many] * keys, [many - 1] * keys, "counts at the threshold")
+
+
+@body(Mechanism.worst_pairs, VectorNoise)
+def _vector(law: VectorNoise) -> Pairs:
+    """Two opposite corners of the box."""
+    corner = list(law.sensitivities)
+    return (([0.0] * len(corner), corner, "all coordinates"),) if any(corner) else ()

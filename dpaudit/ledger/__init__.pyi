@@ -1,0 +1,16 @@
+from .anchor import Anchor as Anchor
+from .anchor import AnchorState as AnchorState
+from .anchor import FileAnchor as FileAnchor
+from .entry import Budget as Budget
+from .entry import Entry as Entry
+from .entry import ExternalDraw as ExternalDraw
+from .entry import NoiseBackend as NoiseBackend
+from .float_noise import FloatNoise as FloatNoise
+from .journal import Journal as Journal
+from .journal import JournalContent as JournalContent
+from .journal import JournalSummary as JournalSummary
+from .journal import read_journal as read_journal
+from .journal import summarise_journal as summarise_journal
+from .ledger import Ledger as Ledger
+from .secure import SecureNoise as SecureNoise
+from .stream import Stream as Stream

@@ -1,0 +1,208 @@
+"""Draws of every mechanism with a generator of numpy, in floating point.
+
+A mechanism's ``sample`` and ``noise`` run what is here for its class; :class:`FloatNoise
+<dpaudit.ledger.FloatNoise>`, audits and tests call them. The law of what is drawn is the declared
+one up to rounding, and one seed gives the same draws for ever: the order of draws must stay.
+Streams are in :mod:`dpaudit.ledger.samplers.streams`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.base.by_class import body
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.validate import shown
+from dpaudit.ledger.samplers import streams  # noqa: F401  # their bodies are registered too
+from dpaudit.mechanisms.additive import AdditiveNoise
+from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.black_box import BlackBox
+from dpaudit.mechanisms.choice import Choice
+from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
+from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
+from dpaudit.mechanisms.gaussian import Gaussian
+from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.opaque import Opaque
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.shuffled import Shuffled
+from dpaudit.mechanisms.sparse_vector import SparseVector
+from dpaudit.mechanisms.stable_histogram import StableHistogram
+from dpaudit.mechanisms.staircase import Staircase
+from dpaudit.mechanisms.top_k import TopK
+from dpaudit.mechanisms.truncated_laplace import TruncatedLaplace
+from dpaudit.mechanisms.vector import VectorNoise
+
+Rng = np.random.Generator
+Shape = tuple[int, ...]
+
+# -- noise on numbers ------------------------------------------------------------------------------
+
+
+@body(Mechanism.sample, AdditiveNoise)
+def _added(law: AdditiveNoise, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """Values plus noise."""
+    released: NDArray[Any] = values + law.noise(values.shape, rng)
+    return released
+
+
+@body(AdditiveNoise.noise, Laplace)
+def _laplace(law: Laplace, shape: Shape, rng: Rng) -> Floats:
+    return rng.laplace(scale=law.scale, size=shape)
+
+
+@body(AdditiveNoise.noise, Gaussian)
+def _normal(law: Gaussian, shape: Shape, rng: Rng) -> Floats:
+    return rng.normal(scale=law.sigma, size=shape)
+
+
+@body(AdditiveNoise.noise, VectorNoise)
+def _vector(law: VectorNoise, shape: Shape, rng: Rng) -> Floats:
+    drawn: Floats = getattr(rng, law.of_one.numpy_law)(scale=law.scales, size=shape)
+    return drawn
+
+
+@body(AdditiveNoise.noise, TruncatedLaplace)
+def _truncated(law: TruncatedLaplace, shape: Shape, rng: Rng) -> Floats:
+    """A sign, and a size by the inverse of its distribution."""
+    reach = math.expm1(-law.bound / law.scale)
+    size = np.minimum(-law.scale * np.log1p(rng.random(shape) * reach), law.bound)
+    return np.asarray(rng.choice([-1.0, 1.0], shape) * size)
+
+
+@body(AdditiveNoise.noise, Staircase)
+def _staircase(law: Staircase, shape: Shape, rng: Rng) -> Floats:
+    """Sign, level, part and place within it (Geng and Viswanath 2014, Algorithm 1)."""
+    (step, inner), place = law.steps, rng.random(shape)
+    with np.errstate(over="ignore"):
+        level = np.floor(rng.exponential(size=shape) / law.epsilon)
+    within = np.where(rng.random(shape) < inner, step * place, step + (1 - step) * place)
+    return np.asarray(rng.choice([-law.width, law.width], shape) * (level + within))
+
+
+@body(AdditiveNoise.noise, DiscreteLaplace)
+def _two_sided_geometric(law: DiscreteLaplace, shape: Shape, rng: Rng) -> NDArray[np.int64]:
+    """The difference of two geometric draws."""
+    success = -math.expm1(-1 / law.scale)
+    first = rng.geometric(success, shape)
+    drawn: NDArray[np.int64] = first - rng.geometric(success, shape)
+    return drawn
+
+
+@body(AdditiveNoise.noise, DiscreteGaussian)
+def _discrete_normal(law: DiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[np.int64]:
+    """Rejection from a discrete Laplace law (Canonne, Kamath and Steinke 2020, Algorithm 3).
+
+    The proposal has scale t = ⌊σ⌋ + 1 and is accepted with probability
+    exp(−(|y| − σ²/t)²/2σ²), which makes the accepted law exact up to floating point.
+    """
+    sigma, scale = law.sigma, math.floor(law.sigma) + 1
+    success = -math.expm1(-1 / scale)
+    drawn: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    missing = math.prod(shape)
+    while missing > 0:
+        batch = math.ceil(missing * 1.8) + 16
+        proposal = rng.geometric(success, batch) - rng.geometric(success, batch)
+        with np.errstate(over="ignore"):
+            exponent = ((np.abs(proposal) - sigma * sigma / scale) / sigma) ** 2 / 2
+        accepted = proposal[rng.random(batch) < np.exp(-exponent)]
+        drawn.append(accepted[:missing])
+        missing -= len(drawn[-1])
+    return np.concatenate(drawn).reshape(shape)
+
+
+# -- choices ---------------------------------------------------------------------------------------
+
+
+@body(Mechanism.sample, Choice)
+def _choice(law: Choice, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The largest of utilities with noise."""
+    noise = getattr(rng, law.law.value)(size=values.shape)
+    chosen: NDArray[Any] = np.argmax(law.exponents(values) + noise, axis=-1)
+    return chosen
+
+
+@body(Mechanism.sample, TopK)
+def _top_k(law: TopK, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The largest of those that are left, relative to the best of them: no gap is lost."""
+    noise, left = rng.gumbel(size=values.shape), np.array(values)
+    chosen = np.empty((*values.shape[:-1], law.k), dtype=np.int64)
+    for place in range(law.k):
+        chosen[..., place] = np.argmax(law.exponents(left) + noise, axis=-1)
+        np.put_along_axis(left, chosen[..., place, None], -np.inf, axis=-1)
+    return chosen
+
+
+@body(Mechanism.sample, SparseVector)
+def _sparse_vector(law: SparseVector, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """One run over each vector."""
+    first, second, third = law.scales
+    drift = rng.laplace(scale=first, size=(*values.shape[:-1], 1))
+    above = values + rng.laplace(scale=second, size=values.shape) >= law.threshold + drift
+    answers = values + rng.laplace(scale=third, size=values.shape) if third else None
+    return law.transcript(above, answers)
+
+
+# -- reports and counts ----------------------------------------------------------------------------
+
+
+@body(Mechanism.sample, RandomizedResponse)
+def _response(law: RandomizedResponse, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The truth, or a uniform answer."""
+    lies = rng.random(values.shape) < law.p
+    return np.where(lies, rng.integers(law.k, size=values.shape), values)
+
+
+@body(Mechanism.sample, UnaryEncoding)
+def _bits(law: UnaryEncoding, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """All bits at once."""
+    own = law.is_answer(values)
+    return (rng.random(own.shape) < np.where(own, law.keep, law.lie)).astype(np.int64)
+
+
+@body(Mechanism.sample, SubsetSelection)
+def _subset(law: SubsetSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The first ω answers in random order, that of the truth at its head unless blind."""
+    own, blind = law.is_answer(values), rng.random(values.shape) < law.p
+    places = np.where(own & ~blind[..., None], -1.0, rng.random(own.shape))
+    return (places.argsort(axis=-1).argsort(axis=-1) < law.members).astype(np.int64)
+
+
+@body(Mechanism.sample, Shuffled)
+def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """Each answer randomised, then sorted."""
+    return np.sort(law.local.sample(values, rng), axis=-1)
+
+
+@body(Mechanism.sample, StableHistogram)
+def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """Noisy counts, and 0 for those that are not told."""
+    return law.shown(values, values + DiscreteLaplace(law.scale).noise(values.shape, rng))
+
+
+# -- laws that are only stated ---------------------------------------------------------------------
+
+
+@body(Mechanism.sample, Opaque)
+def _opaque(law: Opaque, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """One call of the author's sampler for each run.
+
+    Raises:
+        UnsupportedError: if there is no sampler.
+    """
+    if law.sampler is None:
+        raise UnsupportedError(f"opaque mechanism {shown(law.label)} has no sampler; give it one.")
+    released = [np.asarray(law.sampler(np.array(value), rng)) for value in values]
+    return np.stack(released) if released else np.empty(values.shape)
+
+
+@body(Mechanism.sample, BlackBox)
+def _unknown(law: BlackBox, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    raise UnsupportedError(
+        f"{law.kind} declares only its privacy; run the library that it stands for."
+    )

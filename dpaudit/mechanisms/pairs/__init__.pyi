@@ -1,0 +1,15 @@
+from .base import DominatingPair as DominatingPair
+from .base import Floats as Floats
+from .bounded_range import BoundedRangePair as BoundedRangePair
+from .concentrated import ConcentratedPair as ConcentratedPair
+from .finite import FinitePair as FinitePair
+from .finite import VastPair as VastPair
+from .finite import approximate_pair as approximate_pair
+from .finite import costless_pair as costless_pair
+from .finite import vast_pair as vast_pair
+from .gaussian import GaussianPair as GaussianPair
+from .gaussian import least_deviation as least_deviation
+from .gaussian import normal_pair as normal_pair
+from .laplace import LaplaceBound as LaplaceBound
+from .laplace import LaplacePair as LaplacePair
+from .truncated import TruncatedLaplacePair as TruncatedLaplacePair
