@@ -21,7 +21,7 @@ from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
-from dpaudit.cli.command import App, Described
+from dpaudit.cli.command import App, Derived, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
 from dpaudit.cli.option_groups import with_options
@@ -74,11 +74,12 @@ _KERNEL: dict[str, Any] = {
     "check": project_commands.check,
     "init": project_commands.init,
 }
-_WITHOUT_JSON: dict[str, Any] = {"replay": {"cls": Described}}
+_CLASSES: dict[str, Any] = {"audit": {"cls": Derived}, "replay": {"cls": Described}}
+"""Of commands that answer in JSON by another way than all others, or not at all."""
 for _name, _command in (_KERNEL | dict(offered("command"))).items():
     _group, _, _last = _name.rpartition(" ")
     _home = offered("group")[_group] if _group else app
-    _home.command(_last, **_WITHOUT_JSON.get(_name, {}))(with_options(_name, _command))
+    _home.command(_last, **_CLASSES.get(_name, {}))(with_options(_name, _command))
 for _name, _group in offered("group").items():
     app.add_typer(_group, name=_name)
 

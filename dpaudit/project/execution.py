@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypedDict
@@ -16,6 +16,9 @@ from dpaudit.base.validate import shown
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the runs done so far and all runs that are planned."""
 
+Reader: TypeAlias = Callable[[Any], Any]
+"""Makes the value of a field of words, or of what stands in a file."""
+
 MOST_RUNS = 10**9
 """Runs on each side; beyond it an audit would end neither in time nor in memory."""
 
@@ -25,6 +28,42 @@ def _runs(**field: Any) -> int:
     if number > MOST_RUNS:
         raise InputError(f"runs is {shown(number)}; it must be at most {MOST_RUNS}.")
     return number
+
+
+def typed(option: str, parse: Reader | None = None) -> dict[str, Any]:
+    """The metadata of a field that the command line may give.
+
+    The type of what is typed follows from the annotation, the help from the class's docstring.
+
+    Args:
+        option: its name, and what it takes.
+        parse: makes the value of what is typed.
+    """
+    return {"option": option, "parse": parse}
+
+
+def written(read: Reader | None = None) -> dict[str, Any]:
+    """The metadata of a field that a table of a project file may give, and what reads it."""
+    return {"read": read}
+
+
+def keys(kind: Any, way: str) -> tuple[str, ...]:
+    """The fields of a dataclass that are given in some way.
+
+    Args:
+        kind: the dataclass.
+        way: ``"parse"`` for the command line, ``"read"`` for a table of a project file.
+    """
+    return tuple(each.name for each in fields(kind) if way in each.metadata)
+
+
+def values(kind: Any, given: Mapping[str, Any], way: str) -> dict[str, Any]:
+    """The values of fields by what is typed, or stands in a table; others are left as they are."""
+    makers = {each.name: each.metadata.get(way) for each in fields(kind)}
+    return {
+        name: value if (make := makers.get(name)) is None else make(value)
+        for name, value in given.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -38,16 +77,18 @@ class Execution(Checked):
     own_randomness=False, journal=None)
 
     Attributes:
-        runs: on each side.
-        confidence: of the lower bound and of the verdict.
-        seed: of all randomness; a fresh one is drawn (and recorded) where there is none.
+        runs: runs on each side; through the real run, where no number is given, what takes two
+            minutes.
+        confidence: confidence of the lower bound and of the verdict, in (0, 1).
+        seed: seed of all randomness; a fresh one is drawn (and recorded) where there is none.
         workers: worker processes of this machine; 1 for none.
         dask: address of a dask scheduler to run on instead (extra ``cluster``).
-        timeout: seconds that one run may take; None for any time.
-        memory: MB that the code may take beyond what is in use when it starts (on Linux); None for
-            any.
-        own_randomness: whether the code draws from elsewhere than the generator it is given. Its
-            runs then differ each time.
+        timeout: seconds that one run may take; a training by canaries any time, where no number is
+            given.
+        memory: MB that the code may take beyond what is in use when it starts (on Linux); any where
+            no number is given.
+        own_randomness: the code draws from elsewhere than the generator it is given, so that its
+            runs differ each time, and no audit of it can be replayed.
         journal: file of finished runs, from which a killed audit goes on; it needs a seed.
         progress: is told the runs done and the runs planned.
 
@@ -55,15 +96,19 @@ class Execution(Checked):
         InputError: if a field is out of range, or there is a journal and no seed.
     """
 
-    runs: Annotated[int, _runs] = 10_000
-    confidence: OpenProbability = 0.95
-    seed: Natural | None = None
-    workers: Annotated[int, at_least(1, 4096)] = 1
-    dask: Name | None = None
-    timeout: Positive | None = 60.0
-    memory: Positive | None = None
-    own_randomness: bool = False
-    journal: Path | str | None = None
+    runs: Annotated[int, _runs] = field(default=10_000, metadata=typed("--runs N") | written())
+    confidence: OpenProbability = field(
+        default=0.95, metadata=typed("--confidence NUMBER") | written()
+    )
+    seed: Natural | None = field(default=None, metadata=typed("--seed N") | written())
+    workers: Annotated[int, at_least(1, 4096)] = field(
+        default=1, metadata=typed("--workers N") | written()
+    )
+    dask: Name | None = field(default=None, metadata=typed("--dask ADDRESS"))
+    timeout: Positive | None = field(default=60.0, metadata=typed("--timeout SECONDS") | written())
+    memory: Positive | None = field(default=None, metadata=typed("--memory MB") | written())
+    own_randomness: bool = field(default=False, metadata=typed("--own-randomness") | written())
+    journal: Path | str | None = field(default=None, metadata=typed("--journal FILE"))
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -163,7 +163,10 @@ def find_target(name: str, settings: Mapping[str, Any]) -> Target:
         content = read_plan_file(name)
         record = SubjectRecord(name=Path(name).name)
         return Target(record, content.plan, content.claim, content.findings, ())
-    subject = find_subject(name, settings)
+    return _target(name, find_subject(name, settings))
+
+
+def _target(name: str, subject: Subject) -> Target:
     with foreign(name, public=True):
         stated = subject.plan(), subject.claim(), subject.findings(), subject.not_covered()
     return Target(subject_record(name, subject), *stated, subject)
@@ -175,7 +178,11 @@ def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
     Raises:
         InputError: if the module or object does not exist, is no subject, or a setting is wrong.
     """
-    found: Any = _load_object(name)
+    return _made_subject(name, _load_object(name), settings)
+
+
+def _made_subject(name: str, found: Any, settings: Mapping[str, Any]) -> Subject:
+    """An instance of what was loaded: a class, or an instance whose fields the settings replace."""
     if isinstance(found, Subject):
         found, settings = type(found), {**_shallow(found), **settings}
     if not is_subject(found):
@@ -217,21 +224,21 @@ def load_function(name: str, settings: Mapping[str, Any] | None = None) -> Calla
     Raises:
         InputError: if there is no such file or function, or the file cannot be imported.
     """
-    function = find_function(name, settings or {})
-    if function is None:
+    found = find_code(name, settings or {})
+    if isinstance(found, Target):
         raise InputError(f"{name} is a subject; it must be a function, or a method of a class.")
-    return function
+    return found
 
 
-def find_function(name: str, settings: Mapping[str, Any]) -> Callable[..., Any] | None:
-    """What :func:`load_function` loads; None where the name is that of a subject.
+def find_code(name: str, settings: Mapping[str, Any]) -> Target | Callable[..., Any]:
+    """What a name leads to: a subject, or the function that :func:`load_function` loads.
 
     Raises:
-        InputError: as it does.
+        InputError: as :func:`find_target` and :func:`load_function` do.
     """
     found = _load_object(name)
     if is_subject(found) or isinstance(found, Subject):
-        return None
+        return _target(name, _made_subject(name, found, settings))
     if isinstance(found, _Method):
         return found.of(settings)
     if isinstance(found, type):

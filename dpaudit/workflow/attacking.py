@@ -38,7 +38,7 @@ from dpaudit.project import AuditPair, Execution, Subject
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.programs import Program
 from dpaudit.project.project_file import SubjectEntry
-from dpaudit.project.targets import Target, find_function, find_target, load_function
+from dpaudit.project.targets import Target, find_code, find_target, load_function
 from dpaudit.rehearsal.rehearse import Rehearsed
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, told_of
@@ -120,17 +120,20 @@ def audit(request: AuditRequest) -> AuditOutcome:
     if request.canaries is not None:
         made: AuditOutcome = offered("audit")["members"](request)
         return made
-    function = _function(request)
-    return _audit_subject(request) if function is None else _audit_function(request, function)
+    found = _found(request)
+    if isinstance(found, Target):
+        return _audit_subject(request, found)
+    return _audit_function(request, found)
 
 
-def _function(request: AuditRequest) -> Callable[..., Any] | None:
-    """What is attacked; None for a subject."""
+def _found(request: AuditRequest) -> Target | Callable[..., Any]:
+    """Find what is attacked: a subject or a function."""
     if request.command:
         return Program.of(request.target)
     if request.target.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
-    return None if request.through_run else find_function(request.target, request.settings)
+    find = find_target if request.through_run else find_code
+    return find(request.target, request.settings)
 
 
 def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> AuditOutcome:
@@ -161,7 +164,7 @@ def _searched(
     return found, told | told_of(found)
 
 
-def _audit_subject(request: AuditRequest) -> AuditOutcome:
+def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
     name, about = request.target, (request.plan, request.unit, request.relation, request.data)
     if any(each is not None for each in about):
         raise InputError(
@@ -169,7 +172,6 @@ def _audit_subject(request: AuditRequest) -> AuditOutcome:
         )
     if request.arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
-    target = find_target(name, request.settings)
     subject, claim = target.subject, request.tested(target.claim)
     assert subject is not None
     (record,) = attack_subject(request, subject, claim, name)
