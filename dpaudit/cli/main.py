@@ -20,7 +20,7 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
+from dpaudit.cli import audit_command, commands, plan_commands, project_commands
 from dpaudit.cli.command import App, Derived, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
@@ -66,7 +66,7 @@ _KERNEL: dict[str, Any] = {
     "calibrate": plan_commands.calibrate,
     "run": commands.run,
     "audit": audit_command.audit,
-    "replay": replay_command.replay,
+    "replay": project_commands.replay,
     "report": commands.report,
     "verify": commands.verify,
     "checker": plan_commands.checker,

@@ -23,8 +23,8 @@ from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.plan import Plan
-from dpaudit.project import hints
 from dpaudit.project.foreign import foreign
+from dpaudit.project.hints import unknown_module, unknown_object, without_colon
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
@@ -265,13 +265,13 @@ class _Method:
 def _load_object(name: str) -> Any:
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
-        raise InputError(f"subject is {shown(name)}; {hints.without_colon(name)}")
+        raise InputError(f"subject is {shown(name)}; {without_colon(name)}")
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):
         owner, found = found, getattr(found, part, None)
         if found is None:
-            near = hints.unknown_object(part, owner, module)
+            near = unknown_object(part, owner, module)
             raise InputError(f"{module_name} has no {shown(attribute)}; {near}")
     if isinstance(owner, type) and inspect.isfunction(inspect.getattr_static(owner, part)):
         return _Method(name, owner)
@@ -339,7 +339,7 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
     except ModuleNotFoundError as error:
         near = "."
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            near = hints.unknown_module(error.name)
+            near = unknown_module(error.name)
         elif Path("requirements.txt").is_file():
             near = "; if that is a library, pip install -r requirements.txt."
         raise InputError(f"{name} cannot be imported: {error}{near}") from None
