@@ -158,10 +158,10 @@ def project() -> str:
             else inline(own),
         )
         for each in parameters(Execution, ("progress",))
-        if each.name in keys(Execution, "read")
+        if each.name in keys(Execution)
     ]
     own = parameters(
-        AuditRequest, {each.name for each in fields(AuditRequest)} - {*keys(AuditRequest, "read")}
+        AuditRequest, {each.name for each in fields(AuditRequest)} - {*keys(AuditRequest)}
     )
     subject = parameters(SubjectEntry, ("settings", "audits", "default_audit"))
     return f"""# Project files

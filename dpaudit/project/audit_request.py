@@ -24,6 +24,7 @@ from dpaudit.project.execution import (
     DEFAULTS,
     Execution,
     ExecutionFields,
+    asked,
     keys,
     typed,
     values,
@@ -40,12 +41,8 @@ SECONDS = 120.0
 """What draws of a subject's real run take, about, where their number is not chosen."""
 
 
-def _meaningless(name: str, where: str) -> str:
-    """Why an option is refused that an attack on memberships takes alone, or not at all."""
-    option = f"--{name.replace('_', '-')}"
-    return f"{option} is given {where} --canaries, and has no meaning there; leave it out."
-
-
+_MEANINGLESS = "{option} is given {where} --canaries, and has no meaning there; leave it out."
+_WITH, _WITHOUT = (_MEANINGLESS.replace("{where}", each) for each in ("with", "without"))
 _ARGUMENTS = "arguments must be a table, of the parameters of a function in code."
 _THROUGH = "through_run is given with exact, every_pair, pair or code; it finds its own pair."
 _COMMAND = "--set and --through-run are of subjects; --command has neither."
@@ -53,34 +50,28 @@ _MODELS = "--shadows and --targets are of an --attack with models of its own."
 _OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
 _OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
-_REFUSED: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
-    (("arguments",), ("target", "code"), _ARGUMENTS),
-    (("code",), ("pair",), "code is given without a pair; add pair = [x, x']."),
-    *((("through_run", other), (), _THROUGH) for other in ("exact", "every_pair", "code")),
-    (("through_run", "pair"), ("target",), _THROUGH),
-    (("exact", "code"), (), "exact and code are both given; code is attacked by runs only."),
-    (("every_pair", "pair"), (), "every_pair and pair are both given; keep one of them."),
-    *((("target", other), (), _OF_FILE) for other in ("exact", "every_pair", "code")),
-    *((("claim", other), (), _STATED) for other in ("epsilon", "delta")),
-    *(
-        (("object", other), (), f"{other} is given for no name; the target is an object.")
-        for other in ("settings", "command", "data", "plan", "unit", "relation", "canaries")
-    ),
-    *(
-        (("canaries", other), (), _meaningless(other, "with"))
-        for other in ("command", "pair", "data", "through_run")
-    ),
-    *(
-        ((name,), ("canaries",), _meaningless(name, "without"))
-        for name in ("attack", "shadows", "targets")
-    ),
-    *(((name,), ("models",), _MODELS) for name in ("shadows", "targets")),
-    (("through_run", "pair"), (), _OWN_PAIR),
-    *((("command", other), (), _COMMAND) for other in ("settings", "through_run")),
-    (("data", "pair"), (), "--data is given with --pair; keep one of them."),
+_OBJECT = "{name} is given for no name; the target is an object."
+_OF_NAMES = ("settings", "command", "data", "plan", "unit", "relation", "canaries")
+_REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+    ("arguments", (), ("target", "code"), _ARGUMENTS),
+    ("code", (), ("pair",), "code is given without a pair; add pair = [x, x']."),
+    ("through_run", ("exact", "every_pair", "code"), (), _THROUGH),
+    ("through_run", ("pair",), ("target",), _THROUGH),
+    ("exact", ("code",), (), "exact and code are both given; code is attacked by runs only."),
+    ("every_pair", ("pair",), (), "every_pair and pair are both given; keep one of them."),
+    ("target", ("exact", "every_pair", "code"), (), _OF_FILE),
+    ("claim", ("epsilon", "delta"), (), _STATED),
+    ("object", _OF_NAMES, (), _OBJECT),
+    ("canaries", ("command", "pair", "data", "through_run"), (), _WITH),
+    *((name, (), ("canaries",), _WITHOUT) for name in ("attack", "shadows", "targets")),
+    *((name, (), ("models",), _MODELS) for name in ("shadows", "targets")),
+    ("through_run", ("pair",), (), _OWN_PAIR),
+    ("command", ("settings", "through_run"), (), _COMMAND),
+    ("data", ("pair",), (), "--data is given with --pair; keep one of them."),
 )
-"""Fields that have no meaning together, those that they lack, and what is said of it: in the words
-of whoever can ask for it, a project file (which gives no target) or the command line."""
+"""A field, those that have no meaning beside it, those without which it has none, and what is said
+of it: in the words of whoever can ask for it, a project file (which gives no target) or the command
+line. The first that applies is told."""
 
 
 def parse_relation(text: str | None, beside: tuple[str, ...] = ()) -> Any:
@@ -186,20 +177,18 @@ class AuditRequest(Checked):
     )
     command: bool = field(default=False, metadata=typed("--command 'PROGRAM ARGS'"))
     pair: AuditPair | None = field(
-        default=None, metadata=typed("--pair JSON JSON", _typed_pair) | written(_read_pair)
+        default=None, metadata=asked("--pair JSON JSON", _typed_pair, _read_pair)
     )
     data: str | None = field(default=None, metadata=typed("--data FILE"))
     every_pair: bool = field(default=False, metadata=written())
     exact: bool = field(default=False, metadata=written())
-    through_run: bool = field(default=False, metadata=typed("--through-run") | written())
+    through_run: bool = field(default=False, metadata=asked("--through-run"))
     code: Name | None = field(default=None, metadata=written())
     arguments: Mapping[str, Any] = field(
-        default_factory=dict, metadata=typed("--arg NAME=JSON", parse_arguments) | written()
+        default_factory=dict, metadata=asked("--arg NAME=JSON", parse_arguments)
     )
-    epsilon: NonNegative | None = field(
-        default=None, metadata=typed("--epsilon NUMBER") | written()
-    )
-    delta: Probability | None = field(default=None, metadata=typed("--delta NUMBER") | written())
+    epsilon: NonNegative | None = field(default=None, metadata=asked("--epsilon NUMBER"))
+    delta: Probability | None = field(default=None, metadata=asked("--delta NUMBER"))
     claim: Claim | None = field(
         default=None, metadata=typed("--claim 'KEY = VALUE, …'", parse_claim)
     )
@@ -224,9 +213,11 @@ class AuditRequest(Checked):
         given = {name for name, value in vars(self).items() if _is_given(value)}
         given |= set() if self.attack in (None, ONE_RUN) else {"models"}
         given |= set() if isinstance(self.target, str | None) else {"object"}
-        for together, without, sentence in _REFUSED:
-            if given.issuperset(together) and given.isdisjoint(without):
-                raise InputError(sentence)
+        for name, beside, lacking, sentence in _REFUSED:
+            wrong = next((each for each in beside or (name,) if each in given), None)
+            if name in given and wrong is not None and given.isdisjoint(lacking):
+                option = f"--{wrong.replace('_', '-')}"
+                raise InputError(sentence.format(name=wrong, option=option))
         if self.canaries is not None and self.claim is not None and self.claim.risk is not None:
             raise InputError(
                 f"--claim is {self.claim}; an audit by canaries tests ε and δ, or the curve of a "
@@ -266,7 +257,7 @@ class AuditRequest(Checked):
         Raises:
             InputError: if an option cannot be read, or two have no meaning together.
         """
-        given = {k: each for k, each in options.items() if each is not None and each is not False}
+        given = {name: each for name, each in options.items() if _is_given(each)}
         if ("target" in given) == ("command" in given):
             raise InputError(
                 "SUBJECT and --command are given both or not at all; give one of them."
@@ -276,7 +267,7 @@ class AuditRequest(Checked):
         drawn = {key: given.pop(key) for key in ExecutionFields.__annotations__ if key in given}
         training = "canaries" in given
         if training and "runs" in drawn:
-            raise InputError(_meaningless("runs", "with"))
+            raise InputError(_WITH.format(option="--runs"))
         if training:
             parse_relation(given.get("relation"))  # a word in place of one says nothing of members
             drawn.setdefault("timeout", None)
@@ -295,11 +286,9 @@ class AuditRequest(Checked):
         Raises:
             InputError: if it is no such table, or says what has no meaning.
         """
-        given = toml_tables.table(
-            place, value, known or (*keys(Execution, "read"), *keys(type(self), "read"))
-        )
+        given = toml_tables.table(place, value, known or (*keys(Execution), *keys(type(self))))
         with toml_tables.within(place):
-            drawn = {key: given.pop(key) for key in keys(Execution, "read") if key in given}
+            drawn = {key: given.pop(key) for key in keys(Execution) if key in given}
             execution = replace(self.execution, **drawn)
             validate.integer_at_least(2, runs=execution.runs)
             return replace(self, execution=execution, **values(type(self), given, "read"))

@@ -31,34 +31,27 @@ def _runs(**field: Any) -> int:
 
 
 def typed(option: str, parse: Reader | None = None) -> dict[str, Any]:
-    """The metadata of a field that the command line may give.
-
-    The type of what is typed follows from the annotation, the help from the class's docstring.
-
-    Args:
-        option: its name, and what it takes.
-        parse: makes the value of what is typed.
-    """
+    """Metadata of a field that an option gives: its name with what it takes, and its parser."""
     return {"option": option, "parse": parse}
 
 
 def written(read: Reader | None = None) -> dict[str, Any]:
-    """The metadata of a field that a table of a project file may give, and what reads it."""
+    """Metadata of a field that a table of a project file gives, and what reads it."""
     return {"read": read}
 
 
-def keys(kind: Any, way: str) -> tuple[str, ...]:
-    """The fields of a dataclass that are given in some way.
+def asked(option: str, parse: Reader | None = None, read: Reader | None = None) -> dict[str, Any]:
+    """Metadata of a field that both an option and a table give."""
+    return {**typed(option, parse), **written(read)}
 
-    Args:
-        kind: the dataclass.
-        way: ``"parse"`` for the command line, ``"read"`` for a table of a project file.
-    """
-    return tuple(each.name for each in fields(kind) if way in each.metadata)
+
+def keys(kind: Any) -> tuple[str, ...]:
+    """List the fields of a dataclass that a table of a project file may have."""
+    return tuple(each.name for each in fields(kind) if "read" in each.metadata)
 
 
 def values(kind: Any, given: Mapping[str, Any], way: str) -> dict[str, Any]:
-    """The values of fields by what is typed, or stands in a table; others are left as they are."""
+    """Make values of fields, by their names, of what is typed (``parse``) or written (``read``)."""
     makers = {each.name: each.metadata.get(way) for each in fields(kind)}
     return {
         name: value if (make := makers.get(name)) is None else make(value)
@@ -96,18 +89,14 @@ class Execution(Checked):
         InputError: if a field is out of range, or there is a journal and no seed.
     """
 
-    runs: Annotated[int, _runs] = field(default=10_000, metadata=typed("--runs N") | written())
-    confidence: OpenProbability = field(
-        default=0.95, metadata=typed("--confidence NUMBER") | written()
-    )
-    seed: Natural | None = field(default=None, metadata=typed("--seed N") | written())
-    workers: Annotated[int, at_least(1, 4096)] = field(
-        default=1, metadata=typed("--workers N") | written()
-    )
+    runs: Annotated[int, _runs] = field(default=10_000, metadata=asked("--runs N"))
+    confidence: OpenProbability = field(default=0.95, metadata=asked("--confidence NUMBER"))
+    seed: Natural | None = field(default=None, metadata=asked("--seed N"))
+    workers: Annotated[int, at_least(1, 4096)] = field(default=1, metadata=asked("--workers N"))
     dask: Name | None = field(default=None, metadata=typed("--dask ADDRESS"))
-    timeout: Positive | None = field(default=60.0, metadata=typed("--timeout SECONDS") | written())
-    memory: Positive | None = field(default=None, metadata=typed("--memory MB") | written())
-    own_randomness: bool = field(default=False, metadata=typed("--own-randomness") | written())
+    timeout: Positive | None = field(default=60.0, metadata=asked("--timeout SECONDS"))
+    memory: Positive | None = field(default=None, metadata=asked("--memory MB"))
+    own_randomness: bool = field(default=False, metadata=asked("--own-randomness"))
     journal: Path | str | None = field(default=None, metadata=typed("--journal FILE"))
     progress: Progress | None = field(default=None, compare=False, repr=False)
 

@@ -157,7 +157,7 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
     content = files.read_toml(path, what="project file")
     toml_tables.table("project file", content, ("project", "audit", "subject", "budget"))
     project = toml_tables.table("project", content.get("project", {}), ("reports", "formats"))
-    default = REPEATABLE.with_table("audit", content.get("audit", {}), keys(Execution, "read"))
+    default = REPEATABLE.with_table("audit", content.get("audit", {}), keys(Execution))
     items = toml_tables.tables("subject", content.get("subject", []))
     if not items:
         raise InputError(f"project file {files.shown(path)} has no [[subject]]; list at least one.")

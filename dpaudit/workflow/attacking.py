@@ -211,7 +211,7 @@ def with_planned_audits(
             return certificate
         try:
             _refuse_several(target.subject)
-            found = attack_target(entry.default_audit, target, claim, entry.name)
+            found = _attack_planned(entry.default_audit, target, claim, entry.name)
         except (UnsupportedError, TooFewRunsError) as error:
             missing = (*certificate.not_covered, f"{NO_AUDIT}{error}")
             return replace(certificate, not_covered=missing)
@@ -223,7 +223,7 @@ def with_planned_audits(
                 raise InputError(
                     "there is neither a claim nor a guarantee to attack; state a claim."
                 )
-            records += attack_target(request, target, claim, f"{entry.name}, audit {number}")
+            records += _attack_planned(request, target, claim, f"{entry.name}, audit {number}")
     return certificate.with_audits(records)
 
 
@@ -252,20 +252,10 @@ def _tested(certificate: Certificate) -> Claim | None:
     return Claim(proved.epsilon, proved.delta, "the guarantee")
 
 
-def attack_target(
+def _attack_planned(
     request: AuditRequest, target: Target, own: Claim, label: str
 ) -> Sequence[AuditRecord]:
-    """Attack a subject, or the only mechanism of a plan, or code that is stated to be it.
-
-    Args:
-        request: of a project file.
-        target: what it stands beside.
-        own: the claim of that.
-        label: of the attack, for people.
-
-    Raises:
-        InputError: if the attack cannot be made.
-    """
+    """Attack a subject, or the only mechanism of a plan, or code that is stated to be it."""
     claim = request.tested(own)
     if request.exact:
         return [_enumerate(request, target, claim)]
@@ -349,20 +339,18 @@ def attack_subject(
         pairs = subject.audit_pairs()
         if not pairs:
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
-    records = []
-    for pair in pairs:
-        with attack_progress(request, label) as execution:
-            records.append(
-                audit_subject(
-                    subject,
-                    pair,
-                    claim=claim,
-                    score=request.scores,
-                    stop_early=request.stop_early,
-                    execution=execution,
-                )
+    with attack_progress(request, label) as execution:
+        return [
+            audit_subject(
+                subject,
+                pair,
+                claim=claim,
+                score=request.scores,
+                stop_early=request.stop_early,
+                execution=execution,
             )
-    return records
+            for pair in pairs
+        ]
 
 
 def attack_code(
