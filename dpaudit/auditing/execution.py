@@ -69,7 +69,7 @@ class Mapped(Protocol):
 
 @contextlib.contextmanager
 def workers(execution: Execution) -> Iterator[Mapped]:
-    """What maps tasks over items where an execution says; its processes end with the context.
+    """Map tasks over items where an execution says; its processes end with the context.
 
     Raises:
         InputError: if the code cannot be sent to other processes, one of these ends by itself, or
@@ -243,7 +243,7 @@ def packed(task: Callable[[Any], Any]) -> bytes:
 
 
 def _foreign(name: str, module: ModuleType) -> bool:
-    """Whether a module was loaded from a file that its name does not lead to."""
+    """Tell whether a module was loaded from a file that its name does not lead to."""
     place = getattr(getattr(module, "__spec__", None), "origin", None) or ""
     if "." in name or not place.endswith(".py") or module.__name__ != name or name == "__main__":
         return False  # what is in __main__ goes with its content anyway

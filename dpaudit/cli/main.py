@@ -157,7 +157,7 @@ def _outcome(arguments: list[str]) -> int:
 
 
 def _innermost(error: BaseException) -> str:
-    """Where it was raised, and not what it says, which may be a value of data."""
+    """Tell where it was raised, and not what it says, which may be a value of data."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f" at {Path(frame.filename).name}:{frame.lineno}"
 
@@ -174,7 +174,7 @@ def _usage(error: Any, said: str) -> str:
 
 
 def _completes(arguments: list[str]) -> bool:
-    """Whether a shell asks for words, or for its script; no code is run then."""
+    """Tell whether a shell asks for words, or for its script; no code is run then."""
     return "_DPAUDIT_COMPLETE" in os.environ or arguments[:1] in (
         ["--show-completion"],
         ["--install-completion"],
@@ -182,7 +182,7 @@ def _completes(arguments: list[str]) -> bool:
 
 
 def _is_readable(argument: str) -> bool:
-    """Whether an argument is text that any file system and any file could hold."""
+    """Tell whether an argument is text that any file system and any file could hold."""
     try:
         parts = argument.encode().split(b"/")
     except UnicodeEncodeError:  # bytes of the shell that are no text

@@ -84,7 +84,7 @@ def working(label: str, kept: str | Callable[[], str] = NOTHING) -> Iterator[Non
 
 
 def kept_of(folder: Path) -> str:
-    """What an interrupted run leaves in its folder."""
+    """Return what an interrupted run leaves in its folder."""
     if not (folder / "ledger.jsonl").exists():
         return f"nothing was released; {NOTHING}"
     return f"what was released is charged and on record in {folder}; give -o another folder to run"

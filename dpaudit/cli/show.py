@@ -162,7 +162,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 
 def _premises(assumptions: Sequence[Assumption]) -> None:
-    """How each is known to hold, and on which others it rests; nothing of what does not apply."""
+    """Print how each is known to hold, and on which it rests; not what does not apply."""
     there = [each for each in assumptions if each.standing is not Standing.NOT_APPLICABLE]
     if len(there) > 1:  # of a plan alone there is no more than the laws of its mechanisms
         found = table("standing", "assumption")
@@ -225,7 +225,7 @@ def _pair(pair: Any) -> str:
 
 
 def _claim(outcome: AuditOutcome) -> str:
-    """What was tested: the claim, and by the plan's curve where that is the null hypothesis."""
+    """Say what was tested: the claim, and the plan's curve where that is the null hypothesis."""
     plan = outcome.record.details.get("plan")
     return f"{outcome.claim}" + (f", and the whole curve δ(ε) of {plan}" if plan else "")
 

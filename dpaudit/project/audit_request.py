@@ -125,7 +125,7 @@ def _read_pair(value: object) -> AuditPair:
 
 @dataclass(frozen=True)
 class AuditRequest(Checked):
-    """What is attacked, what is tested of it, on which neighbours, and by how many runs.
+    """A request: what is attacked, what is tested of it, on which neighbours, by how many runs.
 
     >>> AuditRequest("survey:Survey", pair=AuditPair([1], []), through_run=True)
     Traceback (most recent call last):
@@ -230,7 +230,7 @@ class AuditRequest(Checked):
         return self.claim if self.epsilon is None else Claim(self.epsilon, self.delta or 0.0)
 
     def tested(self, own: Claim | None) -> Claim:
-        """What is tested of an algorithm with a claim of its own.
+        """Return what is tested of an algorithm with a claim of its own.
 
         Numbers of a project file replace those of the claim one by one.
 

@@ -80,7 +80,7 @@ class Description:
 
 
 def described(name: str) -> Description:
-    """What is known of a name.
+    """Return what is known of a name.
 
     Raises:
         InputError: if it is the kind of nothing; with the nearest one.
@@ -177,7 +177,7 @@ def example_of(kind: type[Kinded]) -> dict[str, Any]:
 
 
 def _written(kind: type[Kinded]) -> tuple[str, str]:
-    """How it is chosen, and a plan file that uses it."""
+    """Tell how it is chosen, and a plan file that uses it."""
     if issubclass(kind, Accountant):
         return f"--accountant {kind.kind}", ""
     head, own = dict(_OF_PLAN), example_of(kind)

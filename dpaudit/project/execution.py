@@ -61,7 +61,7 @@ def values(kind: Any, given: Mapping[str, Any], way: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Execution(Checked):
-    """How many runs an audit draws, with which error rate and randomness, and where.
+    """The number of runs of an audit, their error rate and randomness, and where they are drawn.
 
     The result follows from ``runs``, ``confidence`` and ``seed``; nothing else changes it.
 

@@ -62,7 +62,7 @@ _SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "code", "da
 
 
 class Code(StrEnum):
-    """What a project file says of the code of a subject."""
+    """The word of a project file on the code of a subject."""
 
     REHEARSED = "rehearsed"
     NOT_REHEARSED = "not rehearsed"
@@ -115,7 +115,7 @@ class BudgetEntry(Record):
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """What a project file says.
+    """The content of a project file.
 
     Attributes:
         path: of the file.

@@ -36,7 +36,7 @@ FOLDERS: set[str] = set()
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be certified.
+    """A subject or a plan that is to be certified.
 
     Attributes:
         record: how the certificate names it.
@@ -211,7 +211,7 @@ def _made(name: str, kind: type, settings: Mapping[str, Any]) -> Any:
 
 
 def is_subject(found: Any) -> bool:
-    """Whether it is a class of subjects, as opposed to a function or an instance."""
+    """Tell whether it is a class of subjects, as opposed to a function or an instance."""
     return isinstance(found, type) and issubclass(found, Subject) and is_dataclass(found)
 
 
@@ -231,7 +231,7 @@ def load_function(name: str, settings: Mapping[str, Any] | None = None) -> Calla
 
 
 def find_code(name: str, settings: Mapping[str, Any]) -> Target | Callable[..., Any]:
-    """What a name leads to: a subject, or the function that :func:`load_function` loads.
+    """Return what a name leads to: a subject, or the function that :func:`load_function` loads.
 
     Raises:
         InputError: as :func:`find_target` and :func:`load_function` do.
@@ -349,7 +349,7 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
 
 
 def subject_record(name: str, subject: Subject) -> SubjectRecord:
-    """How a certificate names a subject: configuration, hash of its code, where it stands."""
+    """Tell how a certificate names a subject: configuration, hash of its code, where it stands."""
     kind = type(subject)
     file = Path(inspect.getsourcefile(kind) or "")
     return SubjectRecord(

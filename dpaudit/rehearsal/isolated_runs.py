@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def apart(call: Callable[[], _T], limit: float | None = None, watch: Watch | None = None) -> Any:
-    """What a call gives in a copy of this process, which ends then; this one stays as it is.
+    """Return what a call gives in a copy of this process, which ends then; this one stays as it is.
 
     Args:
         call: foreign code; what it gives must travel.
@@ -100,7 +100,7 @@ def neighbours_apart(
 
 
 def alike(one: ReplayReport, two: ReplayReport) -> bool:
-    """Whether two comparisons with the same neighbour show the same, but for rounding."""
+    """Tell whether two comparisons with the same neighbour show the same, but for rounding."""
     rules = [[each.rule for each in report.findings] for report in (one, two)]
     if one.raised != two.raised or rules[0] != rules[1]:
         return False

@@ -75,7 +75,7 @@ def law_findings(
 def _attacked(
     one: Invocation, value: NDArray[Any] | None, share: float, seed: int, end: float
 ) -> tuple[bool, int]:
-    """Whether an attack succeeds, and how many draws it took; none where there was no time."""
+    """Tell whether an attack succeeds, and how many draws it took; none where there was no time."""
     pairs = [*_pairs(one, value)]
     attacks = [(draw, pair) for draw in _samplers(one) for pair in pairs]
     for number, (draw, pair) in enumerate(attacks, 1):
@@ -87,7 +87,7 @@ def _attacked(
 
 
 def _refuted(one: Invocation, draw: Draw, pair: AuditPair, share: float, seed: int) -> bool:
-    """Whether draws reject the curve, by a score that a quarter of them chose."""
+    """Tell whether draws reject the curve, by a score that a quarter of them chose."""
     curve = privacy_curve(Plan.of(one))
     generators = np.random.default_rng(seed).spawn(2)
     x, x_prime = (
@@ -105,7 +105,7 @@ def _refuted(one: Invocation, draw: Draw, pair: AuditPair, share: float, seed: i
 
 
 def _samplers(one: Invocation) -> Iterator[Draw]:
-    """What draws it as the ledger does, with floats and exactly."""
+    """Return what draws it as the ledger does, with floats and exactly."""
 
     def release(value: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         return np.stack([np.asarray(one.mechanism.release(value, rng)) for _ in range(size)])

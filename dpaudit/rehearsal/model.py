@@ -50,7 +50,7 @@ def model_findings(subject: Subject, seed: int, error_rate: float) -> list[Findi
 
 
 def _runs(subject: Subject, data: Any, seed: int) -> Iterator[NDArray[Any]]:
-    """What the model draws, of runs with different seeds."""
+    """Return what the model draws, of runs with different seeds."""
     start = time.monotonic()
     for number in range(MOST):
         if number >= FEWEST and time.monotonic() - start > MODEL_SECONDS:

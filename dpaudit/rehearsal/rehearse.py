@@ -32,7 +32,7 @@ LONGEST = 300.0
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What a rehearsal showed.
+    """The record and the findings of a rehearsal.
 
     Attributes:
         record: for a certificate.

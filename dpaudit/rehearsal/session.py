@@ -68,7 +68,7 @@ class RehearsalAbortedError(Exception):
 
 @dataclass
 class Session:
-    """What a rehearsal has shown so far.
+    """The state of a rehearsal: what it has shown so far.
 
     Attributes:
         subject: whose run is tested.
@@ -155,7 +155,7 @@ class Session:
         self.findings += noise.findings
 
     def compare_model(self) -> None:
-        """Whether ``audit_release``, which needs no ledger, draws what the run releases.
+        """Tell whether ``audit_release``, which needs no ledger, draws what the run releases.
 
         Raises:
             TrialTimeoutError: if that takes too long.
@@ -164,7 +164,7 @@ class Session:
         self.findings += within_time(self.limit, compare)
 
     def attack_laws(self) -> None:
-        """Whether mechanisms of others cost what they state.
+        """Tell whether mechanisms of others cost what they state.
 
         Raises:
             TrialTimeoutError: if that takes too long.
@@ -176,11 +176,11 @@ class Session:
         self.findings += found
 
     def seen_beside(self) -> tuple[Finding, ...]:
-        """What was done beside the ledger; no more than a note of what tells nothing of a unit."""
+        """Tell what was done beside the ledger; in a note, what tells nothing of a unit."""
         return self.watch.findings(private=self._beside or not self._neighbours)
 
     def record(self, name: str) -> Rehearsal:
-        """What was tested, for a certificate."""
+        """Return what was tested, for a certificate."""
         labels = [each.at for each in self.plan.invocations]
         moved = {at: self._moved[at] for at in labels}
         by_value = Premise.SENSITIVITY, Premise.OWN_VALUES, Premise.TOUCHES, Premise.UNITS
@@ -223,7 +223,7 @@ class Session:
         return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
 
     def _compare_answers(self) -> None:
-        """Whether units answer the same whoever is asked before, which one bit hardly shows."""
+        """Ask whether units answer the same whoever is asked before, which one bit hardly shows."""
         ask = partial(self.subject.ask_units, self.data)
         one, two = (
             apart(partial(ask, backwards=backwards), self.limit, self.watch)
@@ -333,7 +333,7 @@ class Session:
         self.findings += self._samples.findings(ERROR_RATE)
 
     def _may_refuse(self, base: Recorded, move: Move, report: ReplayReport) -> bool:
-        """Whether the run refuses what nobody has, whoever else there is, before any release.
+        """Tell whether the run refuses what nobody has, whoever else there is, before any release.
 
         Or its own unit's value on the unit's own device. What nobody has, its author alone knows.
         """

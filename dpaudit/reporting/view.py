@@ -77,12 +77,12 @@ class View:
 def views(
     certificates: Sequence[Certificate], opinions: Sequence[SecondOpinion] = ()
 ) -> list[View]:
-    """What the formats for people show of certificates, with an opinion on each or on none."""
+    """Gather what formats for people show of certificates, with an opinion on each or none."""
     return [view(*each) for each in zip_longest(certificates, opinions)]
 
 
 def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
-    """What the formats for people show of a certificate."""
+    """Gather what the formats for people show of a certificate."""
     run = _with_owner(certificate.run or {}, certificate.owner or {})
     grown = growth(certificate)
     return View(

@@ -243,7 +243,7 @@ def _refuse_several(subject: Subject) -> None:
 
 
 def _tested(certificate: Certificate) -> Claim | None:
-    """What is attacked: the claim, or what is proved where nothing is claimed."""
+    """Return what is attacked: the claim, or what is proved where nothing is claimed."""
     proved = certificate.guarantee
     if certificate.claim is not None:
         return certificate.claim

@@ -56,7 +56,7 @@ is, with six digits, rounded to the side of more noise."""
 
 @dataclass(frozen=True)
 class Cost:
-    """What a multiple of the noise costs.
+    """The cost of a multiple of the noise.
 
     Attributes:
         factor: of the noise that was found.
@@ -294,7 +294,7 @@ def _cost(
     delta: float,
     factor: float,
 ) -> Cost | None:
-    """What that multiple costs; None where a parameter cannot be so large or small."""
+    """Return what that multiple costs; None where a parameter cannot be so large or small."""
     scaled = content if factor == 1 else _scaled(content, places, factor)
     number, name = next(iter(places.items()))
     try:

@@ -63,7 +63,7 @@ class Hypothesis:
 
 
 def hypothesis(request: AuditRequest) -> Hypothesis:
-    """What is tested of a function: a claim, or all that a plan file says.
+    """Return what is tested of a function: a claim, or all that a plan file says.
 
     Raises:
         InputError: if there is neither a claim nor a plan, or both; or the plan bounds nothing.
@@ -142,7 +142,7 @@ def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
 
 
 def told_of(found: Search) -> dict[str, Any]:
-    """What a search says of its pair, for the record."""
+    """Return what a search says of its pair, for the record."""
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
     if refused:

@@ -45,7 +45,7 @@ class Replayed:
 
 
 def share(one: Comparison) -> float:
-    """How far apart values are, in units of the declared sensitivity."""
+    """Tell how far apart values are, in units of the declared sensitivity."""
     if one.declared == 0:
         return math.inf if one.observed else 0.0
     return one.observed / one.declared

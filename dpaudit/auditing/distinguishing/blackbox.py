@@ -108,7 +108,7 @@ class BlackBox(Checked):
         return stacked([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
 
     def raw(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """What one call gives for ``size`` runs, of which it makes one unless it is batched."""
+        """Call it once for ``size`` runs, of which it makes one unless it is batched."""
         given = {**self.arguments, **({"rng": rng} if self._rng_by_name else {})}
         places = (rng,) if self.takes_rng and not self._rng_by_name else ()
         limit = None if self.timeout is None else self.timeout * size

@@ -85,7 +85,7 @@ class OneSideNotPlainError(OneSidedError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, on what, and with which randomness.
+    """Code, two neighbours to run it on, and the randomness of all runs.
 
     Attributes:
         release: the code under attack.
@@ -181,7 +181,7 @@ class Experiment:
 
     @contextlib.contextmanager
     def drawing(self, reseeded: Sequence[Any] | None = None) -> Iterator[Callable[[Chunk], Both]]:
-        """What draws both sides of chunks, each side in a child process of its own.
+        """Return what draws both sides of chunks, each side in a child process of its own.
 
         Args:
             reseeded: generators that get fresh seeds; those of the process where randomness is own.
@@ -292,8 +292,8 @@ class Trials:
     ) -> Generator[Both, None, None]:
         """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
         self._seen, self._stage = [], (stage, runs)
-        # What another vocabulary encoded is not taken for the same.
         journal = None if stage is Stage.VOCABULARY else self.journal
+        # One number in the journal for stage and vocabulary: rows of another one are not the same.
         place = stage + len(Stage) * getattr(self.experiment.encoder, "number", 0)
         known = {} if journal is None else journal.finished(place)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]

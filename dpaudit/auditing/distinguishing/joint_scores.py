@@ -136,7 +136,7 @@ def _signs(entries: Floats, centre: Any) -> Floats:
 
 @dataclass(frozen=True)
 class ParityScore:
-    """Whether an odd number of certain entries is above 0, solved from the pilot (mod 2).
+    """The parity of how many of certain entries are above 0, solved from the pilot (mod 2).
 
     Attributes:
         places: of the entries.
@@ -170,7 +170,7 @@ class ParityScore:
 
 
 def _solved(table: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """What solves equations mod 2, whose last column is their right side; None if nothing does."""
+    """Solve equations mod 2, whose last column is their right side; None if nothing does."""
     size, pivots = table.shape[1] - 1, list[int]()
     for column in range(size):
         row = len(pivots)

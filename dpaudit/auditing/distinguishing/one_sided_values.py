@@ -69,7 +69,7 @@ class FlaggedScore:
         return Event(upper=-np.inf, direction=Direction.BACKWARD)
 
     def in_words(self, event: Event) -> str | None:
-        """What :meth:`alone` says; None of any other event."""
+        """Return what :meth:`alone` says; None of any other event."""
         flag = event.lower == np.inf or event.upper == -np.inf
         return "output holds a value that one side alone shows" if flag else None
 

@@ -61,7 +61,7 @@ class Raised:
 
 
 def attempted(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the exception that it raises; dpaudit's own and others' are passed on.
+    """Return what a call gives, or what it raises; dpaudit's own exceptions are passed on.
 
     Neither too little memory nor an exit is an answer.
     """

@@ -192,7 +192,7 @@ def choose_event(
 
 
 def pilot_size(runs: int) -> int:
-    """How many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
+    """Tell how many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
 
     Example:
         >>> pilot_size(10_000), pilot_size(300), pilot_size(20)

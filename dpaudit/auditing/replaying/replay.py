@@ -69,7 +69,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What a replay showed.
+    """The findings of a replay, release by release.
 
     Attributes:
         comparisons: every release up to the first divergence of control flow.
@@ -197,7 +197,7 @@ class Recorded:
         return ran(self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any) -> Finding | None:
-        """What differs between two runs on the same data with the same seeds and releases.
+        """Return what differs between two runs on the same data with the same seeds and releases.
 
         The second run's ledger has a generator of its own, so that a result which knows the noise
         differs too.
@@ -215,7 +215,7 @@ class Recorded:
         return _found("hidden-randomness", place="its result")
 
     def with_other_samples(self, x: Any) -> list[Finding]:
-        """What shows who took part, but the values before noise; nothing may."""
+        """Return what shows who took part, but the values before noise; nothing may."""
         if not any(step.sample for step in self.run.steps):
             return []
         other = FloatNoise(np.random.default_rng([self.seed, 1])).sample

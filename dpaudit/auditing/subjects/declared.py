@@ -112,7 +112,7 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
 
 
 def null(claim: Claim, curve: object) -> str:
-    """What an audit of a claim tests, for its record."""
+    """Return what an audit of a claim tests, for its record."""
     if curve is None:
         return "(ε, δ) alone"
     if hasattr(curve, "rates"):
@@ -136,7 +136,7 @@ def _declared_scores(
         return ()
     if type(subject).audit_release is not Subject.audit_release:
         experiment = Experiment.of(subject.audit_release, pair, execution)
-        shown, _ = experiment.both(Chunk(Stage.CHECK, 3, 0, 1))
+        shown, _ = experiment.both(Chunk(Stage.CHECK, 3, 0, 1))  # one run, which tests nothing
         if shown.shape[1:] != np.shape(mechanism.checked(pair.x)):
             return ()
     return (score,)

@@ -71,7 +71,7 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
 
 
 def _floor(deltas: Sequence[float]) -> float:
-    """Where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
+    """Tell where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
     least = min((delta for delta in deltas if delta > 0), default=1e-6)
     return float(10.0 ** (max(math.floor(math.log10(least)), -30) - 1))
 

@@ -31,7 +31,7 @@ def _share_axes(one: Sequence[float], other: Sequence[float], lines: int) -> boo
 
 
 def _clipping_note(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """What to say where values are too large to be drawn."""
+    """Return what to say where values are too large to be drawn."""
     if max(abs(value) for name in names for value in series[name]) <= LARGEST:
         return ""
     return f" Values beyond ±{LARGEST:g} are drawn as ±{LARGEST:g}; the table has them."
