@@ -32,7 +32,7 @@ from dpaudit.reporting.wording.headline import passed_filter, rests_on
 if TYPE_CHECKING:
     from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.attacking import AuditOutcome
-    from dpaudit.workflow.calibrating import Calibrated
+    from dpaudit.workflow.calibrating import Calibration
     from dpaudit.workflow.verifying import Verification
 
 COLOURS: dict[str, str] = {
@@ -369,7 +369,7 @@ def findings(known: Sequence[Finding], *, in_full: bool) -> None:
 
 
 @answering()
-def calibrated(found: Calibrated, output: Path | None) -> None:
+def calibrated(found: Calibration, output: Path | None) -> None:
     """Print the noise, what it proves, and what other noise would cost."""
     if answered("calibration", found.to_dict()):
         return

@@ -16,7 +16,7 @@ from dpaudit.auditing.children import Child
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.replaying.checks import EVERYTHING, Telling
 from dpaudit.auditing.replaying.recording import Runnable
-from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, record
 from dpaudit.base import processes
 from dpaudit.project import Move
 from dpaudit.rehearsal.watching import Watch, watched
@@ -67,14 +67,14 @@ def first_apart(
     limit: float | None = None,
     telling: Telling = EVERYTHING,
     watch: Watch | None = None,
-) -> Recorded | None:
+) -> RecordedRun | None:
     """A run on the data that leaves nothing here; None where there can be none."""
     run = apart(lambda: record(algorithm, data, seed).run, limit, watch)
-    return None if run is None else Recorded(algorithm, seed, run, telling)
+    return None if run is None else RecordedRun(algorithm, seed, run, telling)
 
 
 def neighbours_apart(
-    base: Recorded,
+    base: RecordedRun,
     near: Iterator[Move],
     limit: float | None = None,
     watch: Watch | None = None,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.nulls import CurveNull
-from dpaudit.auditing.distinguishing.outputs import checked_outputs
+from dpaudit.auditing.distinguishing.outputs import check_outputs
 from dpaudit.auditing.distinguishing.scores import score_outputs
 from dpaudit.base.errors import DpAuditError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
@@ -91,7 +91,7 @@ def _refuted(one: Invocation, draw: Draw, pair: AuditPair, share: float, seed: i
     curve = privacy_curve(Plan.of(one))
     generators = np.random.default_rng(seed).spawn(2)
     x, x_prime = (
-        checked_outputs(draw(data, RUNS, rng), RUNS, "")
+        check_outputs(draw(data, RUNS, rng), RUNS, "")
         for data, rng in zip((pair.x, pair.x_prime), generators, strict=True)
     )
     pilot, test_runs = RUNS // 4, RUNS - RUNS // 4

@@ -39,10 +39,10 @@ from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.programs import Program
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.targets import Target, find_code, find_target, load_function
-from dpaudit.rehearsal.rehearse import Rehearsed
+from dpaudit.rehearsal.rehearse import RehearsalOutcome
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, told_of
-from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, search_details
+from dpaudit.workflow.rehearsing import rehearse_subject
 from dpaudit.workflow.through_run import audit_run
 
 NO_AUDIT = "No audit was made: "
@@ -66,7 +66,7 @@ class AuditOutcome:
     target: Target
     name: str
     claim: Claim
-    rehearsal: Rehearsed | None = None
+    rehearsal: RehearsalOutcome | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -161,7 +161,7 @@ def _searched(
     except InputError as error:
         tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
         raise InputError(f"{tried}: {error}") from None
-    return found, told | told_of(found)
+    return found, told | search_details(found)
 
 
 def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
@@ -179,7 +179,7 @@ def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
     own = target if target.claim is not None else replace(target, claim=claim)
     seed, timeout = request.execution.seed or 0, request.execution.timeout
     return AuditOutcome(
-        record, own, name, claim, rehearsed(subject, name, seed=seed, timeout=timeout)
+        record, own, name, claim, rehearse_subject(subject, name, seed=seed, timeout=timeout)
     )
 
 

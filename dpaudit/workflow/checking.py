@@ -121,7 +121,7 @@ def _subject_row(
     row = SubjectRow(entry.name, entry.target)
     try:
         with contextlib.chdir(project.root), foreign(entry.target):
-            certificate = checked_certificate(entry)
+            certificate = certify_entry(entry)
             row = replace(
                 row, certificate=certificate, unrehearsed=_unrehearsed(entry, certificate)
             )
@@ -143,7 +143,7 @@ def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
     )
 
 
-def checked_certificate(entry: SubjectEntry) -> Certificate:
+def certify_entry(entry: SubjectEntry) -> Certificate:
     """The certificate of one subject of a project file, after the attacks that it plans.
 
     Paths are seen from the current folder, which should be that of the project file. This imports

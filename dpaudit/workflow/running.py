@@ -32,7 +32,7 @@ from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearsed_on
+from dpaudit.workflow.rehearsing import rehearse_on
 
 _found = FindingTable(__name__)
 
@@ -118,7 +118,7 @@ def run_subject(
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
     if rehearse:
-        rehearsal = rehearsed_on(
+        rehearsal = rehearse_on(
             target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):

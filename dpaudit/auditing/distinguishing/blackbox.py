@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.limits import within_time
-from dpaudit.auditing.distinguishing.outputs import as_array, copies, stacked
+from dpaudit.auditing.distinguishing.outputs import as_array, copies, stack_outputs
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Positive
 from dpaudit.base.validate import shown
@@ -105,7 +105,7 @@ class BlackBox(Checked):
         fresh = copies(data)
         if self.batched:
             return as_array(self.raw(fresh(), size, rng))
-        return stacked([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
+        return stack_outputs([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
 
     def raw(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Call it once for ``size`` runs, of which it makes one unless it is batched."""

@@ -104,14 +104,14 @@ class Design:
         return "" if why is None else f"No score was learned: {why}"
 
 
-def chosen_scores(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
+def score_tuple(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
     """The given scores as a tuple: none, one, or several."""
     if score is None:
         return ()
     return (score,) if isinstance(score, Score) else tuple(score)
 
 
-def chosen_learner(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
+def learner_for(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
     """Return what learns scores; by default dpaudit's own learner where there is no score."""
     if callable(learn):
         return learn

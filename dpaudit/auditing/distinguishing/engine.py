@@ -21,7 +21,7 @@ from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.canonical import Form
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
-from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
+from dpaudit.auditing.distinguishing.design import Curve, Design, learner_for, score_tuple
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -40,7 +40,7 @@ from dpaudit.auditing.distinguishing.nulls import (
     Null,
     PointNull,
 )
-from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flagged
+from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flag_values
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
@@ -112,8 +112,8 @@ def audit_release(
         UnsupportedError: if ``learn`` is True, outputs are arrays and scikit-learn is missing.
     """
     execution = execution.updated(fields)
-    scores = chosen_scores(score)
-    learner = chosen_learner(learn, scores)
+    scores = score_tuple(score)
+    learner = learner_for(learn, scores)
     design = Design(Claim(epsilon, delta), execution.confidence, curve, scores, learner, stop_early)
     if isinstance(release, BlackBox):
         release = release.within(execution.timeout)
@@ -237,7 +237,7 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = flagged(choice.score, *outputs, trials.experiment.pair)
+    score = flag_values(choice.score, *outputs, trials.experiment.pair)
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
     point: Null = (

@@ -74,7 +74,7 @@ class FlaggedScore:
         return "output holds a value that one side alone shows" if flag else None
 
 
-def flagged(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
+def flag_values(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
     """The score, with values flagged if the pilot shows any that only one side can show.
 
     They are numbers of one data set that the other does not hold, and numbers that come again and

@@ -223,7 +223,7 @@ class RecordingNoise(OwnProcess):
 
     def release_sum(self, entry: Entry, value: NDArray[Any], parts: Floats) -> Released:
         """One release, kept with what each unit adds to it."""
-        return self.release(entry, value, parts=told_apart(parts))
+        return self.release(entry, value, parts=part_signatures(parts))
 
     def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
         """Counts of private keys, kept with these; told is what the first run told."""
@@ -366,7 +366,7 @@ def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:
     return np.array(mechanism.prepare(value))
 
 
-def told_apart(parts: Floats) -> Floats:
+def part_signatures(parts: Floats) -> Floats:
     """A few numbers of every part that is not zero, which differ where parts do."""
     own: Floats = parts[parts.any(axis=1)] + 0.0  # no negative zeros
     if own.shape[1] <= _FEW:

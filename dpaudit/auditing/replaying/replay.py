@@ -41,7 +41,7 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
 
-__all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
+__all__ = ["Comparison", "RecordedRun", "ReplayReport", "Routine", "record", "replay"]
 
 _found = FindingTable(__name__)
 
@@ -130,7 +130,7 @@ def record(
     seed: int = 0,
     choose: Choose | None = None,
     telling: Telling = EVERYTHING,
-) -> Recorded:
+) -> RecordedRun:
     """Run an algorithm once, and keep what it released.
 
     Args:
@@ -147,7 +147,7 @@ def record(
     run = ran(algorithm, x, RecordingNoise(_generators(seed)[0], choose), _generators(seed)[1])
     if run.error is not None:
         raise run.error
-    return Recorded(algorithm, seed, run, telling)
+    return RecordedRun(algorithm, seed, run, telling)
 
 
 def own_generator(seed: int) -> np.random.Generator:
@@ -160,7 +160,7 @@ def _generators(seed: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
 
 
-class Recorded:
+class RecordedRun:
     """A run on x, with which runs on other data are compared.
 
     Attributes:

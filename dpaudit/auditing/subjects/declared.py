@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting import privacy_curve
-from dpaudit.auditing.distinguishing.design import chosen_scores
+from dpaudit.auditing.distinguishing.design import score_tuple
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.learned import learn_scores
@@ -77,7 +77,7 @@ def audit_subject(
         epsilon=claim.epsilon,
         delta=claim.delta,
         curve=curve,
-        score=(*_declared_scores(subject, plan, pair, execution), *chosen_scores(score)),
+        score=(*_declared_scores(subject, plan, pair, execution), *score_tuple(score)),
         learn=learn_scores,
         stop_early=stop_early,
         execution=execution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpaudit.base.numbers import plain
-from dpaudit.reporting.curves import thinned
+from dpaudit.reporting.curves import thin_series
 from dpaudit.reporting.figures.plot import LARGEST, Figure, Ink, Key, Line, Mark, Plot
 
 _LINES_A_FIGURE = 6
@@ -42,7 +42,7 @@ def _series_figure(
 ) -> Figure:
     lines, legend, spoken = [], [], []
     for ink, pattern, name in zip(Ink.series(), _PATTERNS, names, strict=False):
-        lines.append(Line(*thinned(series[name]), ink, pattern))
+        lines.append(Line(*thin_series(series[name]), ink, pattern))
         legend.append(Key(Mark.LINE, ink, name, pattern))
         spoken.append(f"{name} ends at {plain(float(series[name][-1]))}")
     about = f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}."
