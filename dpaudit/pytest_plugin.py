@@ -83,7 +83,7 @@ def assert_private(
         InputError: if an argument is wrong or the target cannot be audited.
     """
     __tracebackhide__ = True
-    from dpaudit.auditing.distinguishing.design import chosen_scores
+    from dpaudit.auditing.distinguishing.design import score_tuple
     from dpaudit.base.errors import DpAuditError
     from dpaudit.certificate import Claim
     from dpaudit.project import AuditPair, Execution
@@ -98,7 +98,7 @@ def assert_private(
         target,
         pair=AuditPair(*pair) if isinstance(pair, tuple) else pair,
         claim=claim,
-        scores=chosen_scores(score),
+        scores=score_tuple(score),
         stop_early=stop_early,
         execution=execution.updated(fields),
     )
@@ -130,13 +130,13 @@ def assert_rehearsed(
     """
     __tracebackhide__ = True
     from dpaudit.certificate import Finding, Severity
-    from dpaudit.workflow.rehearsing import rehearsed, rehearsed_on
+    from dpaudit.workflow.rehearsing import rehearse_on, rehearse_subject
 
     kind = type(subject).__name__
     if data is None:
-        outcome = rehearsed(subject, kind, seed=seed)
+        outcome = rehearse_subject(subject, kind, seed=seed)
     else:
-        outcome = rehearsed_on(subject, kind, data, name, seed=seed)
+        outcome = rehearse_on(subject, kind, data, name, seed=seed)
     wrong = [each for each in outcome.findings if each.severity is Severity.ERROR]
     if not wrong and not outcome.record.done:
         wrong = [Finding("not-rehearsed", Severity.ERROR, outcome.record.reason)]

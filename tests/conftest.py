@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import typer.main
 
-from dpaudit.auditing.distinguishing import experiment, forecast
+from dpaudit.auditing.distinguishing import experiment
+from dpaudit.auditing.distinguishing.forecast import PILOTS
 from dpaudit.certificate import Finding
-from dpaudit.rehearsal import model, session
+from dpaudit.rehearsal.model import model_findings
 
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
@@ -48,9 +49,6 @@ def one_command_line() -> Iterator[None]:
         yield
 
 
-PILOTS = forecast.PILOTS
-
-
 @pytest.fixture(autouse=True, scope="session")
 def brief() -> Iterator[None]:
     """Rehearsals and audits leave out what takes most of their time, and has tests of its own.
@@ -62,11 +60,11 @@ def brief() -> Iterator[None]:
 
         def compared(*given: Any) -> list[Finding]:
             with patch.context() as within:
-                within.setattr(model, "SECONDS", 0.0)
-                return model.model_findings(*given)
+                within.setattr("dpaudit.rehearsal.model.MODEL_SECONDS", 0.0)
+                return model_findings(*given)
 
-        patch.setattr(session, "model_findings", compared)
-        patch.setattr(forecast, "PILOTS", 1)
+        patch.setattr("dpaudit.rehearsal.session.model_findings", compared)
+        patch.setattr("dpaudit.auditing.distinguishing.forecast.PILOTS", 1)
         yield
 
 
@@ -74,5 +72,5 @@ def brief() -> Iterator[None]:
 def unabridged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it for tests with that mark."""
     if request.node.get_closest_marker("unabridged") is not None:
-        monkeypatch.setattr(forecast, "PILOTS", PILOTS)
-        monkeypatch.setattr(session, "model_findings", model.model_findings)
+        monkeypatch.setattr("dpaudit.auditing.distinguishing.forecast.PILOTS", PILOTS)
+        monkeypatch.setattr("dpaudit.rehearsal.session.model_findings", model_findings)

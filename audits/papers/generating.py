@@ -18,7 +18,7 @@ from dpaudit.certificate import Certificate
 from dpaudit.project.project_file import ProjectFile, SubjectEntry, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
-from dpaudit.workflow.checking import checked_certificate
+from dpaudit.workflow.checking import certify_entry
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
 
 PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
@@ -95,7 +95,7 @@ def _certificate(entry: SubjectEntry, project: ProjectFile, quiet: bool) -> Cert
     if quiet:
         warnings.simplefilter("ignore")
     with contextlib.chdir(project.root):
-        certificate = checked_certificate(entry)
+        certificate = certify_entry(entry)
         subject = find_target(entry.target, entry.settings).subject
     return certificate if subject is None else certificate.with_audits(attacks(subject))
 

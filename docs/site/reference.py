@@ -32,7 +32,7 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Relation, Sampling, TrustModel
 from dpaudit.project import project_file
-from dpaudit.project.audit_request import ATTACK, DRAWN, REPEATABLE, AuditRequest
+from dpaudit.project.audit_request import REPEATABLE, AuditRequest
 from dpaudit.project.describing import (
     Description,
     Parameter,
@@ -40,7 +40,7 @@ from dpaudit.project.describing import (
     first_line,
     parameters,
 )
-from dpaudit.project.execution import Execution
+from dpaudit.project.execution import Execution, keys
 from dpaudit.project.project_file import BudgetEntry, SubjectEntry
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
@@ -158,9 +158,11 @@ def project() -> str:
             else inline(own),
         )
         for each in parameters(Execution, ("progress",))
-        if each.name in DRAWN
+        if each.name in keys(Execution)
     ]
-    own = parameters(AuditRequest, {each.name for each in fields(AuditRequest)} - {*ATTACK})
+    own = parameters(
+        AuditRequest, {each.name for each in fields(AuditRequest)} - {*keys(AuditRequest)}
+    )
     subject = parameters(SubjectEntry, ("settings", "audits", "default_audit"))
     return f"""# Project files
 

@@ -87,7 +87,7 @@ class Child:
         theirs.close()
 
     def ask(self, item: Any) -> Any:
-        """What the task gives for an item.
+        """Return what the task gives for an item.
 
         Raises:
             EndedError: if the child ends, or its answer cannot be read.
@@ -224,7 +224,7 @@ def _live(
 
 
 def _identity(connection: Connection) -> tuple[int, int]:
-    """Of the pipe, whose number may have become that of another file."""
+    """Tell the identity of a pipe, whose number may have become that of another file."""
     state = os.fstat(connection.fileno())
     return state.st_dev, state.st_ino
 
@@ -285,7 +285,7 @@ def _own_streams() -> None:
 
 @lru_cache(maxsize=1)
 def _thread_pools(_: int) -> Any:
-    """What limits the threads of libraries; looked for again when more modules are loaded."""
+    """Return what limits threads of libraries; looked for again when more modules are loaded."""
     try:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
     except ImportError:

@@ -36,8 +36,8 @@ __all__ = [
     "ONE_THREAD",
     "Execution",
     "ExecutionFields",
-    "Mapped",
     "Progress",
+    "TaskMap",
     "Worker",
     "packed",
     "unpacked",
@@ -58,7 +58,7 @@ ONE_THREAD = {
 """What libraries for linear algebra read when they are loaded."""
 
 
-class Mapped(Protocol):
+class TaskMap(Protocol):
     """Maps tasks over items, as the built-in ``map`` does."""
 
     def __call__(
@@ -68,8 +68,8 @@ class Mapped(Protocol):
 
 
 @contextlib.contextmanager
-def workers(execution: Execution) -> Iterator[Mapped]:
-    """What maps tasks over items where an execution says; its processes end with the context.
+def workers(execution: Execution) -> Iterator[TaskMap]:
+    """Map tasks over items where an execution says; its processes end with the context.
 
     Raises:
         InputError: if the code cannot be sent to other processes, one of these ends by itself, or
@@ -126,7 +126,7 @@ class _Workers(SpawnContext):
 
 
 @contextlib.contextmanager
-def _processes(number: int) -> Iterator[Mapped]:
+def _processes(number: int) -> Iterator[TaskMap]:
     context, futures = _Workers(), list[Future[Any]]()
 
     def submit(content: bytes, item: Any) -> Future[Any]:
@@ -169,7 +169,7 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _cluster(address: str) -> Iterator[Mapped]:
+def _cluster(address: str) -> Iterator[TaskMap]:
     distributed = optional_import("cluster", "distributed", what=f"dask = {address!r}")
     try:
         client = distributed.Client(address, timeout=10)
@@ -243,7 +243,7 @@ def packed(task: Callable[[Any], Any]) -> bytes:
 
 
 def _foreign(name: str, module: ModuleType) -> bool:
-    """Whether a module was loaded from a file that its name does not lead to."""
+    """Tell whether a module was loaded from a file that its name does not lead to."""
     place = getattr(getattr(module, "__spec__", None), "origin", None) or ""
     if "." in name or not place.endswith(".py") or module.__name__ != name or name == "__main__":
         return False  # what is in __main__ goes with its content anyway

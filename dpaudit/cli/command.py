@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Annotated, Any, get_type_hints
+from functools import cached_property
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -52,3 +54,53 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **given: Any) -> Callable[[Any], Any]:
         """Register a command."""
         return super().command(name, **{"cls": _Answering} | given)
+
+
+class Derived(TyperCommand):
+    """A command whose options follow from classes that take long to load: made when it is used."""
+
+    @property
+    def params(self) -> Any:
+        """What the whole command takes."""
+        return self.whole.params
+
+    @params.setter
+    def params(self, _: object) -> None:
+        """Nothing: the parser of commands gives what it read of the signature, which is empty."""
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        """Hand all words to the whole command."""
+        return self.whole.make_context(*args, **given)
+
+    @cached_property
+    def whole(self) -> Any:
+        """The command with its options, whose defaults are None, and False of a flag."""
+        command: Any = inspect.unwrap(self.callback)  # type: ignore[arg-type]
+        options, own = command.options(), inspect.Parameter.KEYWORD_ONLY
+        command.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(
+                    name, own, default=False if get_args(each)[0] is bool else None, annotation=each
+                )
+                for name, each in options.items()
+            ]
+        )
+        command.__annotations__ = options
+        app = App(add_completion=False, rich_markup_mode="rich")
+        app.command(self.name)(command)
+        return typer.main.get_command(app)
+
+
+def derived(options: Callable[[], Mapping[str, Any]]) -> Callable[[Any], Any]:
+    """Let a command of class :class:`Derived` have the options that a function makes.
+
+    Args:
+        options: gives annotations by the names of parameters, in the order of the help.
+    """
+
+    def declare(command: Any) -> Any:
+        command.options = options
+        command.__signature__, command.__annotations__ = inspect.Signature(), {}
+        return command
+
+    return declare

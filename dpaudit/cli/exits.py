@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """What the command found, for pipelines."""
+    """The answer of a command to pipelines."""
 
     CERTIFIED = 0
     REFUTED = 1

@@ -20,8 +20,8 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
-from dpaudit.cli.command import App, Described
+from dpaudit.cli import audit_command, commands, plan_commands, project_commands
+from dpaudit.cli.command import App, Derived, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
 from dpaudit.cli.option_groups import with_options
@@ -66,7 +66,7 @@ _KERNEL: dict[str, Any] = {
     "calibrate": plan_commands.calibrate,
     "run": commands.run,
     "audit": audit_command.audit,
-    "replay": replay_command.replay,
+    "replay": project_commands.replay,
     "report": commands.report,
     "verify": commands.verify,
     "checker": plan_commands.checker,
@@ -74,11 +74,12 @@ _KERNEL: dict[str, Any] = {
     "check": project_commands.check,
     "init": project_commands.init,
 }
-_WITHOUT_JSON: dict[str, Any] = {"replay": {"cls": Described}}
+_CLASSES: dict[str, Any] = {"audit": {"cls": Derived}, "replay": {"cls": Described}}
+"""Of commands that answer in JSON by another way than all others, or not at all."""
 for _name, _command in (_KERNEL | dict(offered("command"))).items():
     _group, _, _last = _name.rpartition(" ")
     _home = offered("group")[_group] if _group else app
-    _home.command(_last, **_WITHOUT_JSON.get(_name, {}))(with_options(_name, _command))
+    _home.command(_last, **_CLASSES.get(_name, {}))(with_options(_name, _command))
 for _name, _group in offered("group").items():
     app.add_typer(_group, name=_name)
 
@@ -156,7 +157,7 @@ def _outcome(arguments: list[str]) -> int:
 
 
 def _innermost(error: BaseException) -> str:
-    """Where it was raised, and not what it says, which may be a value of data."""
+    """Tell where it was raised, and not what it says, which may be a value of data."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f" at {Path(frame.filename).name}:{frame.lineno}"
 
@@ -173,7 +174,7 @@ def _usage(error: Any, said: str) -> str:
 
 
 def _completes(arguments: list[str]) -> bool:
-    """Whether a shell asks for words, or for its script; no code is run then."""
+    """Tell whether a shell asks for words, or for its script; no code is run then."""
     return "_DPAUDIT_COMPLETE" in os.environ or arguments[:1] in (
         ["--show-completion"],
         ["--install-completion"],
@@ -181,7 +182,7 @@ def _completes(arguments: list[str]) -> bool:
 
 
 def _is_readable(argument: str) -> bool:
-    """Whether an argument is text that any file system and any file could hold."""
+    """Tell whether an argument is text that any file system and any file could hold."""
     try:
         parts = argument.encode().split(b"/")
     except UnicodeEncodeError:  # bytes of the shell that are no text

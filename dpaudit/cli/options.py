@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,38 +54,15 @@ def whole_number(text: str) -> int:
     return number
 
 
-def typed(kind: Any, usage: str, about: str) -> Any:
+def typed(kind: Any, usage: str, about: str, **more: Any) -> Any:
     """The annotation of an option that may be left out: its name, what it takes, its help."""
     name, _, metavar = usage.partition(" ")
-    parser = {float: number, int: whole_number}.get(kind)
-    more = {} if parser is None else {"parser": parser}
+    if parser := {float: number, int: whole_number}.get(kind):
+        more["parser"] = parser
     annotated: Any = Annotated
-    wanted = kind if kind is bool else kind | None
-    return annotated[wanted, option(name, metavar or None, about, **more)]
-
-
-def given_by(
-    options: Mapping[str, Any], **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take options by a table of annotations; each is None where it is not given.
-
-    Args:
-        options: annotations by the names of parameters, in the order of the help.
-        defaults: of options with another default than None.
-    """
-
-    def declared(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.Parameter.KEYWORD_ONLY
-        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, own, default=defaults.get(name), annotation=each)
-                for name, each in options.items()
-            ]
-        )
-        command.__annotations__ = dict(options)
-        return command
-
-    return declared
+    return annotated[
+        kind if kind is bool else kind | None, option(name, metavar or None, about, **more)
+    ]
 
 
 NOTHING = "nothing was written, and the same command begins anew"
@@ -109,7 +85,7 @@ def working(label: str, kept: str | Callable[[], str] = NOTHING) -> Iterator[Non
 
 
 def kept_of(folder: Path) -> str:
-    """What an interrupted run leaves in its folder."""
+    """Return what an interrupted run leaves in its folder."""
     if not (folder / "ledger.jsonl").exists():
         return f"nothing was released; {NOTHING}"
     return f"what was released is charged and on record in {folder}; give -o another folder to run"

@@ -24,14 +24,14 @@ def list_kinds(
     ] = False,
 ) -> None:
     """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
-    from dpaudit.cli import show, show_plan
+    from dpaudit.cli import show
     from dpaudit.cli.inventory import inventory
     from dpaudit.plan import Relation
     from dpaudit.project.describing import described
 
     if relations or name is not None:
         names = sorted(Relation.kinds()) if name is None else [name]
-        show_plan.descriptions([described(each) for each in names])
+        show.descriptions([described(each) for each in names])
     else:
         show.inventory(inventory())
 
@@ -45,7 +45,7 @@ def explain(
     """Say why a finding is reported, and what to do about it."""
     from dpaudit.base import toml_tables
     from dpaudit.base.finding_table import known_findings
-    from dpaudit.cli import show, show_plan
+    from dpaudit.cli import show
     from dpaudit.reporting.wording.words import RULES
 
     known = known_findings()
@@ -56,7 +56,7 @@ def explain(
         finding = finding.removeprefix("finding/")  # as SARIF has it
         toml_tables.chosen({each.rule for each in known}, finding=finding)
         known = tuple(each for each in known if each.rule == finding)
-    show_plan.findings(known, in_full=finding is not None)
+    show.findings(known, in_full=finding is not None)
 
 
 def checker(
@@ -94,11 +94,11 @@ def calibrate(
     ] = None,
 ) -> None:
     """Find the least noise for which a claim is certified."""
-    from dpaudit.cli import show_plan
+    from dpaudit.cli import show
     from dpaudit.workflow.calibrating import calibrate_target
 
     with working(f"calibrate {target}"):
         found = calibrate_target(target, settings or (), claim, at)
     if output is not None:
         found.save(output)
-    show_plan.calibrated(found, output)
+    show.calibrated(found, output)

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
+from dpaudit.base.numbers import percent, plain, up
 from dpaudit.certificate import (
     Assumption,
     AuditRecord,
@@ -29,7 +30,9 @@ from dpaudit.cli.command import WANTED
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
 
 if TYPE_CHECKING:
+    from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.attacking import AuditOutcome
+    from dpaudit.workflow.calibrating import Calibration
     from dpaudit.workflow.verifying import Verification
 
 COLOURS: dict[str, str] = {
@@ -159,7 +162,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 
 def _premises(assumptions: Sequence[Assumption]) -> None:
-    """How each is known to hold, and on which others it rests; nothing of what does not apply."""
+    """Print how each is known to hold, and on which it rests; not what does not apply."""
     there = [each for each in assumptions if each.standing is not Standing.NOT_APPLICABLE]
     if len(there) > 1:  # of a plan alone there is no more than the laws of its mechanisms
         found = table("standing", "assumption")
@@ -222,7 +225,7 @@ def _pair(pair: Any) -> str:
 
 
 def _claim(outcome: AuditOutcome) -> str:
-    """What was tested: the claim, and by the plan's curve where that is the null hypothesis."""
+    """Say what was tested: the claim, and the plan's curve where that is the null hypothesis."""
     plan = outcome.record.details.get("plan")
     return f"{outcome.claim}" + (f", and the whole curve δ(ε) of {plan}" if plan else "")
 
@@ -312,3 +315,87 @@ def verification(found: Verification) -> None:
     _premises(found.assumptions)
     for sentence in (*found.remarks, *found.lacks):
         remark(sentence)
+
+
+# -- plans ----------------------------------------------------------------------------------------
+
+
+@answering()
+def descriptions(described: Sequence[Description]) -> None:
+    """Print all of some kinds: what they are, their keys, a plan file."""
+    if answered("kinds", {"kinds": [each.to_dict() for each in described]}):
+        return
+    for each in described:
+        say(f"[bold]{escape(each.name)}[/] ({each.family}): {escape(each.about)}")
+        if len(described) > 1 or not each.example:
+            say(Padding(escape(each.written), (0, 0, 0, 2)))
+        _parameters(each.parameters)
+        if each.shared:
+            say("\nof every invocation:")
+        _parameters(each.shared)
+        if len(described) == 1 and each.example:
+            say("\n[dim]# a plan file[/]")
+            say(escape(each.example), soft_wrap=True)
+
+
+def _parameters(listed: Sequence[Parameter]) -> None:
+    for each in listed:
+        kind = f"{each.type}, in units {each.unit}" if each.unit else each.type
+        default = f"; {each.default} by default" if each.default else ""
+        kept = "; must be given" if each.default is None else default
+        say(
+            Padding(f"[cyan]{each.name}[/] = {escape(each.example)}", (0, 0, 0, 2)),
+            Padding(escape(f"{kind}{kept}: {each.meaning}"), (0, 0, 0, 6)),
+        )
+
+
+@answering()
+def findings(known: Sequence[Finding], *, in_full: bool) -> None:
+    """Print what may be found: names and severities, or causes and cures."""
+    if answered("findings", {"findings": [each.to_dict() for each in known]}):
+        return
+    if not in_full:
+        listed = table("finding", "", "what it says")
+        listed.columns[0].no_wrap = True
+        for each in known:
+            listed.add_row(escape(each.rule), each.severity, escape(each.message))
+        say(listed)
+    for each in known if in_full else ():
+        say(
+            f"[bold]{escape(each.rule)}[/] ({each.severity})",
+            Padding(escape(each.message), (0, 0, 0, 2)),
+            Padding(f"What to do: {escape(each.remedy)}", (0, 0, 0, 2)),
+        )
+
+
+@answering()
+def calibrated(found: Calibration, output: Path | None) -> None:
+    """Print the noise, what it proves, and what other noise would cost."""
+    if answered("calibration", found.to_dict()):
+        return
+    certificate = found.certificate
+    proved = certificate.guarantee
+    assert proved is not None
+    facts = grid()
+    facts.add_row("claim", f"{escape(str(certificate.claim))}: [green]{certificate.verdict}[/]")
+    for at, (name, value) in list(found.noise.items())[:20]:
+        facts.add_row(escape(at), f"[bold]{name} = {value!r}[/]")
+    if len(found.noise) > 20:
+        facts.add_row("", f"… and {len(found.noise) - 20} more")
+    facts.add_row("guarantee", f"ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}")
+    say(facts)
+    name = next(iter(found.noise.values()))[0]
+    costs = table("noise", name, f"ε at δ = {plain(proved.delta)}", "advantage", "50:50 guess", "")
+    costs.columns[0].no_wrap = True
+    for cost in found.costs:
+        costs.add_row(
+            f"× {cost.factor:g}",
+            plain(cost.noise),
+            up(cost.epsilon),
+            up(cost.advantage),
+            percent((1 + cost.advantage) / 2),
+            "[green]certified[/]" if cost.certified else "[red]not certified[/]",
+        )
+    say(costs)
+    if output is not None:
+        written(output)

@@ -10,13 +10,13 @@ from rich.table import Table
 
 from dpaudit.auditing.replaying.replay import Comparison
 from dpaudit.cli.show import answering, say
-from dpaudit.workflow.replaying import Replayed, share
+from dpaudit.workflow.replaying import NeighbourReplay, share
 
 MOST_ROWS = 20
 
 
 @answering()
-def neighbours(replays: Sequence[Replayed]) -> None:
+def neighbours(replays: Sequence[NeighbourReplay]) -> None:
     """One line for each neighbour, with the release that it moves most."""
     table = Table("neighbour", "furthest", "at", box=None, pad_edge=False)
     table.add_column("found", no_wrap=True)
@@ -31,7 +31,7 @@ def neighbours(replays: Sequence[Replayed]) -> None:
 
 
 @answering()
-def one_neighbour(replay: Replayed) -> None:
+def one_neighbour(replay: NeighbourReplay) -> None:
     """The releases that a neighbour moves most, and what is found."""
     say(_releases(replay))
     for finding in replay.report.findings:
@@ -40,7 +40,7 @@ def one_neighbour(replay: Replayed) -> None:
         say(f"[red]raised[/]: {escape(replay.report.raised)}")
 
 
-def _releases(replay: Replayed) -> Table:
+def _releases(replay: NeighbourReplay) -> Table:
     """The releases that one neighbour moves most."""
     table = Table("release", "distance", "declared", box=None, pad_edge=False)
     ordered = sorted(replay.report.comparisons, key=share, reverse=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 from dpaudit.base import files, toml_tables, validate
@@ -19,7 +20,16 @@ from dpaudit.base.fields import Checked, Name, NonNegative, Probability
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.plan import Relation
-from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields
+from dpaudit.project.execution import (
+    DEFAULTS,
+    Execution,
+    ExecutionFields,
+    asked,
+    keys,
+    typed,
+    values,
+    written,
+)
 from dpaudit.project.subject import AuditPair
 from dpaudit.project.targets import parse_arguments, parse_claim, parse_settings
 
@@ -30,18 +40,9 @@ ONE_RUN = "one-run"
 SECONDS = 120.0
 """What draws of a subject's real run take, about, where their number is not chosen."""
 
-DRAWN = ("runs", "confidence", "seed", "workers", "timeout", "memory", "own_randomness")
-"""Fields of an execution that a project file may give."""
-ATTACK = ("pair", "every_pair", "exact", "through_run", "code", "arguments", "epsilon", "delta")
-"""Fields of a request that a project file may give."""
 
-
-def _meaningless(name: str, where: str) -> str:
-    """Why an option is refused that an attack on memberships takes alone, or not at all."""
-    option = f"--{name.replace('_', '-')}"
-    return f"{option} is given {where} --canaries, and has no meaning there; leave it out."
-
-
+_MEANINGLESS = "{option} is given {where} --canaries, and has no meaning there; leave it out."
+_WITH, _WITHOUT = (_MEANINGLESS.replace("{where}", each) for each in ("with", "without"))
 _ARGUMENTS = "arguments must be a table, of the parameters of a function in code."
 _THROUGH = "through_run is given with exact, every_pair, pair or code; it finds its own pair."
 _COMMAND = "--set and --through-run are of subjects; --command has neither."
@@ -49,39 +50,82 @@ _MODELS = "--shadows and --targets are of an --attack with models of its own."
 _OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
 _OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
-_REFUSED: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
-    (("arguments",), ("target", "code"), _ARGUMENTS),
-    (("code",), ("pair",), "code is given without a pair; add pair = [x, x']."),
-    *((("through_run", other), (), _THROUGH) for other in ("exact", "every_pair", "code")),
-    (("through_run", "pair"), ("target",), _THROUGH),
-    (("exact", "code"), (), "exact and code are both given; code is attacked by runs only."),
-    (("every_pair", "pair"), (), "every_pair and pair are both given; keep one of them."),
-    *((("target", other), (), _OF_FILE) for other in ("exact", "every_pair", "code")),
-    *((("claim", other), (), _STATED) for other in ("epsilon", "delta")),
-    *(
-        (("object", other), (), f"{other} is given for no name; the target is an object.")
-        for other in ("settings", "command", "data", "plan", "unit", "relation", "canaries")
-    ),
-    *(
-        (("canaries", other), (), _meaningless(other, "with"))
-        for other in ("command", "pair", "data", "through_run")
-    ),
-    *(
-        ((name,), ("canaries",), _meaningless(name, "without"))
-        for name in ("attack", "shadows", "targets")
-    ),
-    *(((name,), ("models",), _MODELS) for name in ("shadows", "targets")),
-    (("through_run", "pair"), (), _OWN_PAIR),
-    *((("command", other), (), _COMMAND) for other in ("settings", "through_run")),
-    (("data", "pair"), (), "--data is given with --pair; keep one of them."),
+_OBJECT = "{name} is given for no name; the target is an object."
+_OF_NAMES = ("settings", "command", "data", "plan", "unit", "relation", "canaries")
+_REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+    ("arguments", (), ("target", "code"), _ARGUMENTS),
+    ("code", (), ("pair",), "code is given without a pair; add pair = [x, x']."),
+    ("through_run", ("exact", "every_pair", "code"), (), _THROUGH),
+    ("through_run", ("pair",), ("target",), _THROUGH),
+    ("exact", ("code",), (), "exact and code are both given; code is attacked by runs only."),
+    ("every_pair", ("pair",), (), "every_pair and pair are both given; keep one of them."),
+    ("target", ("exact", "every_pair", "code"), (), _OF_FILE),
+    ("claim", ("epsilon", "delta"), (), _STATED),
+    ("object", _OF_NAMES, (), _OBJECT),
+    ("canaries", ("command", "pair", "data", "through_run"), (), _WITH),
+    *((name, (), ("canaries",), _WITHOUT) for name in ("attack", "shadows", "targets")),
+    *((name, (), ("models",), _MODELS) for name in ("shadows", "targets")),
+    ("through_run", ("pair",), (), _OWN_PAIR),
+    ("command", ("settings", "through_run"), (), _COMMAND),
+    ("data", ("pair",), (), "--data is given with --pair; keep one of them."),
 )
-"""Fields that have no meaning together, those that they lack, and what is said of it: in the words
-of whoever can ask for it, a project file (which gives no target) or the command line."""
+"""A field, those that have no meaning beside it, those without which it has none, and what is said
+of it: in the words of whoever can ask for it, a project file (which gives no target) or the command
+line. The first that applies is told."""
+
+
+def parse_relation(text: str | None, beside: tuple[str, ...] = ()) -> Any:
+    """A relation by its kind, or JSON, or a word that may stand in its place; None of None.
+
+    >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
+    ('add-remove', MetricBall(radius=2.0))
+
+    Args:
+        text: as it is typed.
+        beside: words that may stand in place of a kind.
+
+    Raises:
+        InputError: if there is no such relation.
+    """
+    if text is None or text in beside:
+        return text
+    given = files.parse_json(text, what="--relation") if text.startswith("{") else text
+    with toml_tables.with_example(
+        '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
+    ):
+        if beside and given is text:
+            toml_tables.chosen((*Relation.kinds(), *beside), relation=text)
+        return Relation.parse(given)
+
+
+def _typed_pair(texts: tuple[str, str]) -> AuditPair:
+    """Two neighbours of the command line, each as JSON."""
+    x, x_prime = (
+        files.parse_json(text, what=f"--pair {name}")
+        for text, name in zip(texts, ("x", "x'"), strict=True)
+    )
+    if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
+        raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
+    return AuditPair(x, x_prime, "given")
+
+
+def _read_pair(value: object) -> AuditPair:
+    """Two neighbours of a project file, whose dates are no JSON."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
+    try:
+        files.canonical_json(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
+        ) from None
+    x, x_prime = value
+    return AuditPair(x, x_prime, "given")
 
 
 @dataclass(frozen=True)
 class AuditRequest(Checked):
-    """What is attacked, what is tested of it, on which neighbours, and by how many runs.
+    """A request: what is attacked, what is tested of it, on which neighbours, by how many runs.
 
     >>> AuditRequest("survey:Survey", pair=AuditPair([1], []), through_run=True)
     Traceback (most recent call last):
@@ -90,27 +134,34 @@ class AuditRequest(Checked):
     it out.
 
     Attributes:
-        target: the name of a subject, a function or a method, or a command line; in Python also a
-            subject, a mechanism or a function; None for what the request is asked of.
-        settings: fields of the subject, or of what a method is of.
-        pair: the neighbours; where not given, the best of the subject's own.
+        target: a subject; or a function f(data, rng), f(data, rng, size) for batches, or f(data)
+            with its own randomness; or train(mask, rng), by canaries; or Class.method, of an
+            instance made of its defaults and the settings.
+        settings: public fields of the subject, or of what a method is of.
+        command: a program in its place: data as JSON on stdin, the answer as JSON on stdout.
+        pair: the neighbours; where not given, the best of the subject's own; or, of a function,
+            neighbours of data, or lists of numbers, of which a pilot finds the most telling.
+        data: a file (.json, .csv, .npy, .parquet), of whose neighbours a function is attacked on.
         every_pair: attack each of the subject's own pairs.
         exact: enumerate the outputs of the declared mechanism in place of runs.
         through_run: attack what the subject's real run releases, on a neighbour of its data.
         code: ``FILE.py:function`` to attack in place of the subject's own releases.
-        arguments: of further parameters of that function, by name.
+        arguments: values of further parameters of the function, by name.
         epsilon: the ε under test; the claim's where not given.
-        delta: the δ under test; the claim's where not given.
-        claim: in place of ε and δ; the subject's own, or what a plan proves, where not given.
-        command: whether the target is a command line.
-        data: a file, of whose neighbours the most promising one is attacked with a function.
+        delta: the δ under test; the claim's where not given, and 0 where ε is.
+        claim: what is tested, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1',
+            'tpr = 0.1, fpr = 0.01', 'success = 0.6, prior = 0.5', 'mu = 1', 'rho = 0.5',
+            'curve = [[0.5, 1e-3], [1, 1e-6]]'; the subject's own where not given.
         plan: a plan file, whose whole curve is tested of a function in place of a claim.
         unit: who is protected by a function.
-        relation: which data sets are neighbours to it; ``"each"`` if every number may move.
-        canaries: how many examples a function that trains is attacked by.
-        attack: how memberships are inferred; from one training where not given.
-        shadows: models that such an attack trains to learn from.
-        targets: models that it attacks.
+        relation: which data sets are neighbours to it; ``each``: every number of a list may move
+            by 1.
+        canaries: the function is train(mask, rng): it trains with the canaries of the mask, and
+            gives a score for each of so many; attack memberships.
+        attack: on memberships: one-run (default), loss-threshold, lira-online, lira-offline, rmia,
+            rmia-offline.
+        shadows: models that such an attack trains to learn from; 32.
+        targets: models that it attacks; 1.
         scores: further scores, among which and its own the pilot picks one.
         stop_early: stop at the refutation.
         seconds: about how long the draws of a real run may take; fewer are made then.
@@ -121,43 +172,52 @@ class AuditRequest(Checked):
     """
 
     target: Any = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    pair: AuditPair | None = None
-    every_pair: bool = False
-    exact: bool = False
-    through_run: bool = False
-    code: Name | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    epsilon: NonNegative | None = None
-    delta: Probability | None = None
-    claim: Claim | None = None
-    command: bool = False
-    data: str | None = None
-    plan: str | None = None
-    unit: str | None = None
-    relation: Relation | str | None = None
-    canaries: int | None = None
-    attack: str | None = None
-    shadows: int | None = None
-    targets: int | None = None
+    settings: Mapping[str, Any] = field(
+        default_factory=dict, metadata=typed("--set KEY=VALUE", parse_settings)
+    )
+    command: bool = field(default=False, metadata=typed("--command 'PROGRAM ARGS'"))
+    pair: AuditPair | None = field(
+        default=None, metadata=asked("--pair JSON JSON", _typed_pair, _read_pair)
+    )
+    data: str | None = field(default=None, metadata=typed("--data FILE"))
+    every_pair: bool = field(default=False, metadata=written())
+    exact: bool = field(default=False, metadata=written())
+    through_run: bool = field(default=False, metadata=asked("--through-run"))
+    code: Name | None = field(default=None, metadata=written())
+    arguments: Mapping[str, Any] = field(
+        default_factory=dict, metadata=asked("--arg NAME=JSON", parse_arguments)
+    )
+    epsilon: NonNegative | None = field(default=None, metadata=asked("--epsilon NUMBER"))
+    delta: Probability | None = field(default=None, metadata=asked("--delta NUMBER"))
+    claim: Claim | None = field(
+        default=None, metadata=typed("--claim 'KEY = VALUE, …'", parse_claim)
+    )
+    plan: str | None = field(default=None, metadata=typed("--plan FILE"))
+    unit: str | None = field(default=None, metadata=typed("--unit NOUN"))
+    relation: Relation | str | None = field(
+        default=None, metadata=typed("--relation KIND", partial(parse_relation, beside=(EACH,)))
+    )
+    canaries: int | None = field(default=None, metadata=typed("--canaries N"))
+    attack: str | None = field(default=None, metadata=typed("--attack KIND"))
+    shadows: int | None = field(default=None, metadata=typed("--shadows N"))
+    targets: int | None = field(default=None, metadata=typed("--targets N"))
     scores: tuple[Any, ...] = ()
     stop_early: bool = False
     seconds: float | None = None
     execution: Execution = DEFAULTS
 
     def __post_init__(self) -> None:
-        for name in ("every_pair", "exact", "through_run"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {shown(getattr(self, name))}; give true or false.")
         super().__post_init__()
         if not isinstance(self.arguments, Mapping):
             raise InputError(_ARGUMENTS)
         given = {name for name, value in vars(self).items() if _is_given(value)}
         given |= set() if self.attack in (None, ONE_RUN) else {"models"}
         given |= set() if isinstance(self.target, str | None) else {"object"}
-        for together, without, sentence in _REFUSED:
-            if given.issuperset(together) and given.isdisjoint(without):
-                raise InputError(sentence)
+        for name, beside, lacking, sentence in _REFUSED:
+            wrong = next((each for each in beside or (name,) if each in given), None)
+            if name in given and wrong is not None and given.isdisjoint(lacking):
+                option = f"--{wrong.replace('_', '-')}"
+                raise InputError(sentence.format(name=wrong, option=option))
         if self.canaries is not None and self.claim is not None and self.claim.risk is not None:
             raise InputError(
                 f"--claim is {self.claim}; an audit by canaries tests ε and δ, or the curve of a "
@@ -170,7 +230,7 @@ class AuditRequest(Checked):
         return self.claim if self.epsilon is None else Claim(self.epsilon, self.delta or 0.0)
 
     def tested(self, own: Claim | None) -> Claim:
-        """What is tested of an algorithm with a claim of its own.
+        """Return what is tested of an algorithm with a claim of its own.
 
         Numbers of a project file replace those of the claim one by one.
 
@@ -191,113 +251,51 @@ class AuditRequest(Checked):
         """The request of a command line.
 
         Args:
-            options: by the names of fields, of ``subject`` or of those of an execution; settings,
-                arguments, pair, claim and relation as they are typed. What was not given is None
-                or False.
+            options: by the names of fields, or of those of an execution, as they are typed. What
+                was not given is None or False.
 
         Raises:
             InputError: if an option cannot be read, or two have no meaning together.
         """
-        given = {k: each for k, each in options.items() if each is not None and each is not False}
-        if ("subject" in given) == ("command" in given):
+        given = {name: each for name, each in options.items() if _is_given(each)}
+        if ("target" in given) == ("command" in given):
             raise InputError(
                 "SUBJECT and --command are given both or not at all; give one of them."
             )
+        if "command" in given:
+            given |= {"target": given["command"], "command": True}
         drawn = {key: given.pop(key) for key in ExecutionFields.__annotations__ if key in given}
         training = "canaries" in given
         if training and "runs" in drawn:
-            raise InputError(_meaningless("runs", "with"))
+            raise InputError(_WITH.format(option="--runs"))
         if training:
+            parse_relation(given.get("relation"))  # a word in place of one says nothing of members
             drawn.setdefault("timeout", None)
         elif "runs" not in drawn:
             given["seconds"] = SECONDS
-        execution = Execution(**drawn)
-        given["claim"] = parse_claim(given.get("claim"))
-        if "pair" in given:
-            given["pair"] = _typed_pair(given["pair"])
-        given["settings"] = parse_settings(given.get("settings", ()))
-        given["arguments"] = parse_arguments(given.get("arguments", ()))
-        if training or given.get("relation") != EACH:
-            beside = () if training else (EACH,)
-            given["relation"] = parse_relation(given.get("relation"), beside)
-        command = given.pop("command", None)
-        target = given.pop("subject", command)
-        return cls(target, command=command is not None, execution=execution, **given)
+        return cls(**values(cls, given, "parse"), execution=Execution(**drawn))
 
-    def with_table(
-        self, place: str, value: object, keys: Collection[str] = (*DRAWN, *ATTACK)
-    ) -> Self:
+    def with_table(self, place: str, value: object, known: Collection[str] | None = None) -> Self:
         """The same with what a table of a project file says.
 
         Args:
             place: of the table, for sentences.
             value: what stands there.
-            keys: those that it may have.
+            known: the keys that it may have; all where not given.
 
         Raises:
             InputError: if it is no such table, or says what has no meaning.
         """
-        given = toml_tables.table(place, value, keys)
+        given = toml_tables.table(place, value, known or (*keys(Execution), *keys(type(self))))
         with toml_tables.within(place):
-            if "pair" in given:
-                given["pair"] = _written_pair(given["pair"])
-            drawn = {key: given.pop(key) for key in DRAWN if key in given}
+            drawn = {key: given.pop(key) for key in keys(Execution) if key in given}
             execution = replace(self.execution, **drawn)
             validate.integer_at_least(2, runs=execution.runs)
-            return replace(self, execution=execution, **given)
-
-
-def parse_relation(text: str | None, beside: tuple[str, ...] = ()) -> Relation | None:
-    """A relation by its kind, or JSON; None where there is none.
-
-    >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
-    ('add-remove', MetricBall(radius=2.0))
-
-    Args:
-        text: as it is typed.
-        beside: words that may stand in place of a kind.
-
-    Raises:
-        InputError: if there is no such relation.
-    """
-    if text is None:
-        return None
-    given = files.parse_json(text, what="--relation") if text.startswith("{") else text
-    with toml_tables.with_example(
-        '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
-    ):
-        if beside and given is text:
-            toml_tables.chosen((*Relation.kinds(), *beside), relation=text)
-        return Relation.parse(given)
+            return replace(self, execution=execution, **values(type(self), given, "read"))
 
 
 def _is_given(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, Mapping) and not value))
-
-
-def _typed_pair(texts: tuple[str, str]) -> AuditPair:
-    """Two neighbours of the command line, each as JSON."""
-    x, x_prime = (
-        files.parse_json(text, what=f"--pair {name}")
-        for text, name in zip(texts, ("x", "x'"), strict=True)
-    )
-    if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
-        raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
-    return AuditPair(x, x_prime, "given")
-
-
-def _written_pair(value: object) -> AuditPair:
-    """Two neighbours of a project file, whose dates are no JSON."""
-    if not isinstance(value, list) or len(value) != 2:
-        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
-    try:
-        files.canonical_json(value)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
-        ) from None
-    x, x_prime = value
-    return AuditPair(x, x_prime, "given")
 
 
 REPEATABLE = AuditRequest(execution=Execution(confidence=0.99, seed=0))

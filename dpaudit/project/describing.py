@@ -80,7 +80,7 @@ class Description:
 
 
 def described(name: str) -> Description:
-    """What is known of a name.
+    """Return what is known of a name.
 
     Raises:
         InputError: if it is the kind of nothing; with the nearest one.
@@ -123,7 +123,7 @@ def parameters(kind: type, but: Collection[str] = ()) -> tuple[Parameter, ...]:
 
 
 def _parameters(kind: type, but: Collection[str]) -> Iterator[Parameter]:
-    hints, rules, meanings = get_type_hints(kind), requirements(kind), _meanings(kind)
+    hints, rules, about = get_type_hints(kind), requirements(kind), meanings(kind)
     for each in _fields(kind):
         if each.name in but:
             continue
@@ -134,7 +134,7 @@ def _parameters(kind: type, but: Collection[str]) -> Iterator[Parameter]:
             _kinds(hints[each.name]) or rules.get(each.name, "a value"),
             _KNOWN["units"].get(each.name, ""),
             None if required else "" if empty else toml_tables.inline(plain(each.default)),
-            meanings.get(each.name, ""),
+            about.get(each.name, ""),
             toml_tables.inline(_value(each)),
         )
 
@@ -157,8 +157,8 @@ def _fields(kind: Any) -> Iterator[Field[Any]]:
     return (each for each in fields(kind) if each.init and each.compare)
 
 
-def _meanings(kind: type) -> dict[str, str]:
-    """What the docstrings of a class and its bases say of attributes."""
+def meanings(kind: type) -> dict[str, str]:
+    """Read the meanings of attributes from the docstrings of a class and its bases."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         section = inspect.cleandoc(each.__doc__ or "").partition("Attributes:\n")[2]
@@ -177,7 +177,7 @@ def example_of(kind: type[Kinded]) -> dict[str, Any]:
 
 
 def _written(kind: type[Kinded]) -> tuple[str, str]:
-    """How it is chosen, and a plan file that uses it."""
+    """Tell how it is chosen, and a plan file that uses it."""
     if issubclass(kind, Accountant):
         return f"--accountant {kind.kind}", ""
     head, own = dict(_OF_PLAN), example_of(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypedDict
@@ -16,6 +16,9 @@ from dpaudit.base.validate import shown
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the runs done so far and all runs that are planned."""
 
+Reader: TypeAlias = Callable[[Any], Any]
+"""Makes the value of a field of words, or of what stands in a file."""
+
 MOST_RUNS = 10**9
 """Runs on each side; beyond it an audit would end neither in time nor in memory."""
 
@@ -27,9 +30,38 @@ def _runs(**field: Any) -> int:
     return number
 
 
+def typed(option: str, parse: Reader | None = None) -> dict[str, Any]:
+    """Metadata of a field that an option gives: its name with what it takes, and its parser."""
+    return {"option": option, "parse": parse}
+
+
+def written(read: Reader | None = None) -> dict[str, Any]:
+    """Metadata of a field that a table of a project file gives, and what reads it."""
+    return {"read": read}
+
+
+def asked(option: str, parse: Reader | None = None, read: Reader | None = None) -> dict[str, Any]:
+    """Metadata of a field that both an option and a table give."""
+    return {**typed(option, parse), **written(read)}
+
+
+def keys(kind: Any) -> tuple[str, ...]:
+    """List the fields of a dataclass that a table of a project file may have."""
+    return tuple(each.name for each in fields(kind) if "read" in each.metadata)
+
+
+def values(kind: Any, given: Mapping[str, Any], way: str) -> dict[str, Any]:
+    """Make values of fields, by their names, of what is typed (``parse``) or written (``read``)."""
+    makers = {each.name: each.metadata.get(way) for each in fields(kind)}
+    return {
+        name: value if (make := makers.get(name)) is None else make(value)
+        for name, value in given.items()
+    }
+
+
 @dataclass(frozen=True)
 class Execution(Checked):
-    """How many runs an audit draws, with which error rate and randomness, and where.
+    """The number of runs of an audit, their error rate and randomness, and where they are drawn.
 
     The result follows from ``runs``, ``confidence`` and ``seed``; nothing else changes it.
 
@@ -38,16 +70,18 @@ class Execution(Checked):
     own_randomness=False, journal=None)
 
     Attributes:
-        runs: on each side.
-        confidence: of the lower bound and of the verdict.
-        seed: of all randomness; a fresh one is drawn (and recorded) where there is none.
+        runs: runs on each side; through the real run, where no number is given, what takes two
+            minutes.
+        confidence: confidence of the lower bound and of the verdict, in (0, 1).
+        seed: seed of all randomness; a fresh one is drawn (and recorded) where there is none.
         workers: worker processes of this machine; 1 for none.
         dask: address of a dask scheduler to run on instead (extra ``cluster``).
-        timeout: seconds that one run may take; None for any time.
-        memory: MB that the code may take beyond what is in use when it starts (on Linux); None for
-            any.
-        own_randomness: whether the code draws from elsewhere than the generator it is given. Its
-            runs then differ each time.
+        timeout: seconds that one run may take; a training by canaries any time, where no number is
+            given.
+        memory: MB that the code may take beyond what is in use when it starts (on Linux); any where
+            no number is given.
+        own_randomness: the code draws from elsewhere than the generator it is given, so that its
+            runs differ each time, and no audit of it can be replayed.
         journal: file of finished runs, from which a killed audit goes on; it needs a seed.
         progress: is told the runs done and the runs planned.
 
@@ -55,15 +89,15 @@ class Execution(Checked):
         InputError: if a field is out of range, or there is a journal and no seed.
     """
 
-    runs: Annotated[int, _runs] = 10_000
-    confidence: OpenProbability = 0.95
-    seed: Natural | None = None
-    workers: Annotated[int, at_least(1, 4096)] = 1
-    dask: Name | None = None
-    timeout: Positive | None = 60.0
-    memory: Positive | None = None
-    own_randomness: bool = False
-    journal: Path | str | None = None
+    runs: Annotated[int, _runs] = field(default=10_000, metadata=asked("--runs N"))
+    confidence: OpenProbability = field(default=0.95, metadata=asked("--confidence NUMBER"))
+    seed: Natural | None = field(default=None, metadata=asked("--seed N"))
+    workers: Annotated[int, at_least(1, 4096)] = field(default=1, metadata=asked("--workers N"))
+    dask: Name | None = field(default=None, metadata=typed("--dask ADDRESS"))
+    timeout: Positive | None = field(default=60.0, metadata=asked("--timeout SECONDS"))
+    memory: Positive | None = field(default=None, metadata=asked("--memory MB"))
+    own_randomness: bool = field(default=False, metadata=asked("--own-randomness"))
+    journal: Path | str | None = field(default=None, metadata=typed("--journal FILE"))
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

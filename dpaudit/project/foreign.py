@@ -54,7 +54,7 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
 
 
 def error_summary(error: BaseException, where: str = "") -> str:
-    """What may be said of an error of foreign code: its text, if that is ours, or type and place.
+    """Say what may be said of an error of foreign code: its text, if ours, or type and place.
 
     Args:
         error: what was raised.
@@ -70,7 +70,7 @@ def _named(error: BaseException, where: str = "", why: str = "") -> str:
 
 
 def speaks_for_itself(error: BaseException) -> bool:
-    """Whether an error is dpaudit's own, with nothing in its text that foreign code gave it.
+    """Tell whether an error is dpaudit's own, with nothing in its text that foreign code gave it.
 
     So are those with no foreign code beneath which they were raised, and those of the ledger, whose
     sentences show no argument. What else of this package foreign code calls may be given a value of
@@ -85,7 +85,7 @@ def speaks_for_itself(error: BaseException) -> bool:
 
 
 def _passed(error: BaseException) -> bool:
-    """Whether an error passed through foreign code, or is of a class of it."""
+    """Tell whether an error passed through foreign code, or is of a class of it."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(map(_is_foreign, frames)) or not _is_own_module(type(error).__module__)
 
@@ -109,7 +109,7 @@ def _kind(error: BaseException) -> type[DpAuditError]:
 
 
 def place_of(error: BaseException) -> str:
-    """Where it was raised, as near as possible to the user's code: " at FILE:LINE", or nothing."""
+    """Tell where it was raised, as near to the user's code as can be: " at FILE:LINE" or none."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(_OWN)]
     own = [f for f in outside if "site-packages" not in f.filename and "<" not in f.filename]

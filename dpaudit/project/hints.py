@@ -31,7 +31,7 @@ def unknown_object(word: str, owner: Any, module: Any) -> str:
 
 
 def unknown_module(name: str) -> str:
-    """What is to be said after "No module named …"; empty where nothing is known."""
+    """Return what is to be said after "No module named …"; empty where nothing is known."""
     package, _, word = name.rpartition(".")
     if package:
         inside = getattr(sys.modules.get(package), "__path__", ())

@@ -56,7 +56,7 @@ _OF_INVOCATION = {"sensitivity", "contribution", "count", "total", "group", "sam
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a plan file says.
+    """The content of a plan file.
 
     Attributes:
         plan: the declared invocations.
@@ -79,7 +79,7 @@ def read_plan_file(path: Path | str) -> PlanFile:
 
 
 def read_plan(content: Mapping[str, Any]) -> PlanFile:
-    """What the tables of a plan file say.
+    """Return what the tables of a plan file say.
 
     Raises:
         InputError: as :func:`read_plan_file`.
@@ -195,7 +195,7 @@ _EXAMPLE = 'mechanism = "gaussian", sigma = 8.0, sensitivity = 1.0 (`dpaudit lis
 
 
 def _example(kind: type[Mechanism]) -> str:
-    """What an invocation of that mechanism needs, in the order of the file."""
+    """Return what an invocation of that mechanism needs, in the order of the file."""
     own = example_of(kind)
     given = {"mechanism": own.pop("kind"), **own, "sensitivity": 1.0}
     text = ", ".join(f"{name} = {toml_tables.inline(value)}" for name, value in given.items())

@@ -50,7 +50,7 @@ class Program:
         return cls(tuple(words))
 
     def __call__(self, data: Any) -> Any:
-        """What it prints: JSON, or else text.
+        """Return what it prints: JSON, or else text.
 
         Raises:
             ProgramError: if it fails; what it wrote on stderr, which may be of the data, is beside

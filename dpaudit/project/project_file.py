@@ -49,7 +49,8 @@ from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.claim import CLAIM_KEYS
-from dpaudit.project.audit_request import DRAWN, REPEATABLE, AuditRequest
+from dpaudit.project.audit_request import REPEATABLE, AuditRequest
+from dpaudit.project.execution import Execution, keys
 
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"
@@ -61,7 +62,7 @@ _SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "code", "da
 
 
 class Code(StrEnum):
-    """What a project file says of the code of a subject."""
+    """The word of a project file on the code of a subject."""
 
     REHEARSED = "rehearsed"
     NOT_REHEARSED = "not rehearsed"
@@ -114,7 +115,7 @@ class BudgetEntry(Record):
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """What a project file says.
+    """The content of a project file.
 
     Attributes:
         path: of the file.
@@ -156,7 +157,7 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
     content = files.read_toml(path, what="project file")
     toml_tables.table("project file", content, ("project", "audit", "subject", "budget"))
     project = toml_tables.table("project", content.get("project", {}), ("reports", "formats"))
-    default = REPEATABLE.with_table("audit", content.get("audit", {}), DRAWN)
+    default = REPEATABLE.with_table("audit", content.get("audit", {}), keys(Execution))
     items = toml_tables.tables("subject", content.get("subject", []))
     if not items:
         raise InputError(f"project file {files.shown(path)} has no [[subject]]; list at least one.")

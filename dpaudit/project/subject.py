@@ -99,15 +99,15 @@ class Subject(ABC):
         """Every invocation that the algorithm may make, from its fields alone."""
 
     def claim(self) -> Claim | None:
-        """What its author states of it, if anything."""
+        """Return what its author states of it, if anything."""
         return None
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its author knows that a reader of the certificate must know."""
+        """Return what its author knows that a reader of the certificate must know."""
         return ()
 
     def not_covered(self) -> tuple[str, ...]:
-        """What the claim leaves out, one sentence each."""
+        """Return what the claim leaves out, one sentence each."""
         return ()
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
@@ -143,7 +143,7 @@ class Subject(ABC):
         return ()
 
     def ask_units(self, data: Any, *, backwards: bool = False) -> Sequence[Any] | None:
-        """What units answer under local trust, before a device makes it private; None if unknown.
+        """Return what units answer, under local trust, before noise; None if unknown.
 
         A rehearsal asks all of them forwards and backwards, in two processes that have run nothing.
 

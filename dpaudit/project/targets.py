@@ -23,8 +23,8 @@ from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.plan import Plan
-from dpaudit.project import hints
 from dpaudit.project.foreign import foreign
+from dpaudit.project.hints import unknown_module, unknown_object, without_colon
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
@@ -36,7 +36,7 @@ FOLDERS: set[str] = set()
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be certified.
+    """A subject or a plan that is to be certified.
 
     Attributes:
         record: how the certificate names it.
@@ -163,7 +163,10 @@ def find_target(name: str, settings: Mapping[str, Any]) -> Target:
         content = read_plan_file(name)
         record = SubjectRecord(name=Path(name).name)
         return Target(record, content.plan, content.claim, content.findings, ())
-    subject = find_subject(name, settings)
+    return _target(name, find_subject(name, settings))
+
+
+def _target(name: str, subject: Subject) -> Target:
     with foreign(name, public=True):
         stated = subject.plan(), subject.claim(), subject.findings(), subject.not_covered()
     return Target(subject_record(name, subject), *stated, subject)
@@ -175,7 +178,11 @@ def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
     Raises:
         InputError: if the module or object does not exist, is no subject, or a setting is wrong.
     """
-    found: Any = _load_object(name)
+    return _made_subject(name, _load_object(name), settings)
+
+
+def _made_subject(name: str, found: Any, settings: Mapping[str, Any]) -> Subject:
+    """An instance of what was loaded: a class, or an instance whose fields the settings replace."""
     if isinstance(found, Subject):
         found, settings = type(found), {**_shallow(found), **settings}
     if not is_subject(found):
@@ -204,7 +211,7 @@ def _made(name: str, kind: type, settings: Mapping[str, Any]) -> Any:
 
 
 def is_subject(found: Any) -> bool:
-    """Whether it is a class of subjects, as opposed to a function or an instance."""
+    """Tell whether it is a class of subjects, as opposed to a function or an instance."""
     return isinstance(found, type) and issubclass(found, Subject) and is_dataclass(found)
 
 
@@ -217,21 +224,21 @@ def load_function(name: str, settings: Mapping[str, Any] | None = None) -> Calla
     Raises:
         InputError: if there is no such file or function, or the file cannot be imported.
     """
-    function = find_function(name, settings or {})
-    if function is None:
+    found = find_code(name, settings or {})
+    if isinstance(found, Target):
         raise InputError(f"{name} is a subject; it must be a function, or a method of a class.")
-    return function
+    return found
 
 
-def find_function(name: str, settings: Mapping[str, Any]) -> Callable[..., Any] | None:
-    """What :func:`load_function` loads; None where the name is that of a subject.
+def find_code(name: str, settings: Mapping[str, Any]) -> Target | Callable[..., Any]:
+    """Return what a name leads to: a subject, or the function that :func:`load_function` loads.
 
     Raises:
-        InputError: as it does.
+        InputError: as :func:`find_target` and :func:`load_function` do.
     """
     found = _load_object(name)
     if is_subject(found) or isinstance(found, Subject):
-        return None
+        return _target(name, _made_subject(name, found, settings))
     if isinstance(found, _Method):
         return found.of(settings)
     if isinstance(found, type):
@@ -258,13 +265,13 @@ class _Method:
 def _load_object(name: str) -> Any:
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
-        raise InputError(f"subject is {shown(name)}; {hints.without_colon(name)}")
+        raise InputError(f"subject is {shown(name)}; {without_colon(name)}")
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):
         owner, found = found, getattr(found, part, None)
         if found is None:
-            near = hints.unknown_object(part, owner, module)
+            near = unknown_object(part, owner, module)
             raise InputError(f"{module_name} has no {shown(attribute)}; {near}")
     if isinstance(owner, type) and inspect.isfunction(inspect.getattr_static(owner, part)):
         return _Method(name, owner)
@@ -332,7 +339,7 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
     except ModuleNotFoundError as error:
         near = "."
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            near = hints.unknown_module(error.name)
+            near = unknown_module(error.name)
         elif Path("requirements.txt").is_file():
             near = "; if that is a library, pip install -r requirements.txt."
         raise InputError(f"{name} cannot be imported: {error}{near}") from None
@@ -342,7 +349,7 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
 
 
 def subject_record(name: str, subject: Subject) -> SubjectRecord:
-    """How a certificate names a subject: configuration, hash of its code, where it stands."""
+    """Tell how a certificate names a subject: configuration, hash of its code, where it stands."""
     kind = type(subject)
     file = Path(inspect.getsourcefile(kind) or "")
     return SubjectRecord(

@@ -50,13 +50,13 @@ def _is_number(kind: type) -> bool:
 
 
 def hashable(label: Any) -> Any:
-    """What equals itself and other labels as this one does, and can be a key."""
+    """Return what equals itself and other labels as this one does, and can be a key."""
     label = label.item() if isinstance(label, np.generic) else label
     return label if type(label).__hash__ is not None and label == label else repr(label)
 
 
 def labels_like(values: NDArray[Any]) -> Iterable[Any]:
-    """What may be new names among some, of their type; nothing where none can be made up."""
+    """Return what may be new names among some, of their type; nothing where none can be made up."""
     first: Any = next((each for each in values if each is not None), None)
     numbers = numeric(values)
     if numbers is not None:

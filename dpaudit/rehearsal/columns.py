@@ -105,7 +105,7 @@ class Columns:
         return replace(self, arrays=arrays)
 
     def accepts(self, name: str, value: Any) -> bool:
-        """Whether a value of a column can be put into the original container."""
+        """Tell whether a value of a column can be put into the original container."""
         with warnings.catch_warnings(action="ignore"), suppress(Exception):
             self.take([0]).changed([0], {name: value}).data  # noqa: B018 - it may raise
             return True

@@ -16,7 +16,7 @@ from dpaudit.auditing.children import Child
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.replaying.checks import EVERYTHING, Telling
 from dpaudit.auditing.replaying.recording import Runnable
-from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, record
 from dpaudit.base import processes
 from dpaudit.project import Move
 from dpaudit.rehearsal.watching import Watch, watched
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def apart(call: Callable[[], _T], limit: float | None = None, watch: Watch | None = None) -> Any:
-    """What a call gives in a copy of this process, which ends then; this one stays as it is.
+    """Return what a call gives in a copy of this process, which ends then; this one stays as it is.
 
     Args:
         call: foreign code; what it gives must travel.
@@ -67,14 +67,14 @@ def first_apart(
     limit: float | None = None,
     telling: Telling = EVERYTHING,
     watch: Watch | None = None,
-) -> Recorded | None:
+) -> RecordedRun | None:
     """A run on the data that leaves nothing here; None where there can be none."""
     run = apart(lambda: record(algorithm, data, seed).run, limit, watch)
-    return None if run is None else Recorded(algorithm, seed, run, telling)
+    return None if run is None else RecordedRun(algorithm, seed, run, telling)
 
 
 def neighbours_apart(
-    base: Recorded,
+    base: RecordedRun,
     near: Iterator[Move],
     limit: float | None = None,
     watch: Watch | None = None,
@@ -100,7 +100,7 @@ def neighbours_apart(
 
 
 def alike(one: ReplayReport, two: ReplayReport) -> bool:
-    """Whether two comparisons with the same neighbour show the same, but for rounding."""
+    """Tell whether two comparisons with the same neighbour show the same, but for rounding."""
     rules = [[each.rule for each in report.findings] for report in (one, two)]
     if one.raised != two.raised or rules[0] != rules[1]:
         return False

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.nulls import CurveNull
-from dpaudit.auditing.distinguishing.outputs import checked_outputs
+from dpaudit.auditing.distinguishing.outputs import check_outputs
 from dpaudit.auditing.distinguishing.scores import score_outputs
 from dpaudit.base.errors import DpAuditError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
@@ -75,7 +75,7 @@ def law_findings(
 def _attacked(
     one: Invocation, value: NDArray[Any] | None, share: float, seed: int, end: float
 ) -> tuple[bool, int]:
-    """Whether an attack succeeds, and how many draws it took; none where there was no time."""
+    """Tell whether an attack succeeds, and how many draws it took; none where there was no time."""
     pairs = [*_pairs(one, value)]
     attacks = [(draw, pair) for draw in _samplers(one) for pair in pairs]
     for number, (draw, pair) in enumerate(attacks, 1):
@@ -87,11 +87,11 @@ def _attacked(
 
 
 def _refuted(one: Invocation, draw: Draw, pair: AuditPair, share: float, seed: int) -> bool:
-    """Whether draws reject the curve, by a score that a quarter of them chose."""
+    """Tell whether draws reject the curve, by a score that a quarter of them chose."""
     curve = privacy_curve(Plan.of(one))
     generators = np.random.default_rng(seed).spawn(2)
     x, x_prime = (
-        checked_outputs(draw(data, RUNS, rng), RUNS, "")
+        check_outputs(draw(data, RUNS, rng), RUNS, "")
         for data, rng in zip((pair.x, pair.x_prime), generators, strict=True)
     )
     pilot, test_runs = RUNS // 4, RUNS - RUNS // 4
@@ -105,7 +105,7 @@ def _refuted(one: Invocation, draw: Draw, pair: AuditPair, share: float, seed: i
 
 
 def _samplers(one: Invocation) -> Iterator[Draw]:
-    """What draws it as the ledger does, with floats and exactly."""
+    """Return what draws it as the ledger does, with floats and exactly."""
 
     def release(value: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         return np.stack([np.asarray(one.mechanism.release(value, rng)) for _ in range(size)])

@@ -72,7 +72,7 @@ def loading_findings(
 
 
 def kept_by_load(subject: Subject, before: dict[str, Any]) -> list[Finding]:
-    """What load has left in the subject, which every later run finds there."""
+    """Return what load has left in the subject, which every later run finds there."""
     members = [each for base in type(subject).__mro__ for each in vars(base).items()]
     cached = {name for name, each in members if isinstance(each, cached_property)}
     after = {name: each for name, each in vars(subject).items() if name not in cached}
@@ -109,7 +109,7 @@ def _rows(data: Any) -> list[Any] | None:
 
 
 def _most_change(whole: list[Any], other: list[Any] | None) -> bool:
-    """Whether more than half of the rows are between what begins and what ends alike."""
+    """Tell whether more than half of the rows are between what begins and what ends alike."""
     if other is None:
         return False
     begins = _alike(whole, other)

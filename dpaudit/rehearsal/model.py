@@ -15,7 +15,7 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
 from dpaudit.project import Subject
 
-SECONDS = 2.0
+MODEL_SECONDS = 2.0
 """For the real runs on one side beyond the first ones, and for the draws of the model."""
 FEWEST = 8
 MOST = 400
@@ -50,10 +50,10 @@ def model_findings(subject: Subject, seed: int, error_rate: float) -> list[Findi
 
 
 def _runs(subject: Subject, data: Any, seed: int) -> Iterator[NDArray[Any]]:
-    """What the model draws, of runs with different seeds."""
+    """Return what the model draws, of runs with different seeds."""
     start = time.monotonic()
     for number in range(MOST):
-        if number >= FEWEST and time.monotonic() - start > SECONDS:
+        if number >= FEWEST and time.monotonic() - start > MODEL_SECONDS:
             return
         steps = record(subject, data, seed + number).run.steps
         yield np.asarray(subject.statistic([step.handed for step in steps]))
@@ -65,7 +65,7 @@ def _draws(
     """Draws of the model, as many as are wanted or time allows."""
     start = time.monotonic()
     for done in range(0, runs, FEWEST):
-        if done == 0 or time.monotonic() - start < SECONDS:
+        if done == 0 or time.monotonic() - start < MODEL_SECONDS:
             yield np.asarray(subject.audit_release(data, 2 * FOR_EACH * FEWEST, rng))
 
 

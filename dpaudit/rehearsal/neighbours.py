@@ -54,13 +54,13 @@ def moves(
     sampled = not absent and any(each.sampling for each in plan.invocations)
     varying = isinstance(plan.relation, AddRemove) and sampled
     relation = ReplaceOne() if varying else plan.relation
-    near = derived(data, relation, unit, rng, constants)
+    near = derive_neighbours(data, relation, unit, rng, constants)
     if varying:
         near = (replace(each, recipe=f"{each.recipe} (two steps)", hops=2) for each in near)
     return near, elsewhere(data, relation, unit, rng, constants)
 
 
-def derived(
+def derive_neighbours(
     data: Any,
     relation: Relation,
     unit: str,

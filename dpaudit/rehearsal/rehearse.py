@@ -31,8 +31,8 @@ LONGEST = 300.0
 
 
 @dataclass(frozen=True)
-class Rehearsed:
-    """What a rehearsal showed.
+class RehearsalOutcome:
+    """The record and the findings of a rehearsal.
 
     Attributes:
         record: for a certificate.
@@ -55,7 +55,7 @@ class Rehearsed:
         )
 
     @classmethod
-    def impossible(cls, reason: str) -> Rehearsed:
+    def impossible(cls, reason: str) -> RehearsalOutcome:
         """A rehearsal that could not be made, and why, in one sentence."""
         return cls(Rehearsal(reason=reason))
 
@@ -71,7 +71,7 @@ def rehearse(
     timeout: float | None = LONGEST,
     progress: Progress | None = None,
     command: str = "",
-) -> Rehearsed:
+) -> RehearsalOutcome:
     """Put the real run of a subject to the test.
 
     Args:
@@ -108,4 +108,4 @@ def rehearse(
         session.findings.append(_found("rehearsal-fails", raised=raised))
         reason = f"It ended in an error ({raised})."
     record = replace(session.record(name or "data"), reason=reason)
-    return Rehearsed(record, (*session.findings, *session.seen_beside()))
+    return RehearsalOutcome(record, (*session.findings, *session.seen_beside()))

@@ -21,7 +21,7 @@ NEW = "a category that is not in the data"
 
 
 def row_values(table: Columns, row: int) -> dict[str, Any]:
-    """What a row tells, by column."""
+    """Return what a row tells, by column."""
     return {name: each[row] for name, each in table.values().items()}
 
 
@@ -182,7 +182,7 @@ def _apart(
 
 
 def _elements(column: NDArray[Any]) -> list[Any]:
-    """What lists in a column hold, each once; nothing if it holds anything but lists."""
+    """Return what lists in a column hold, each once; nothing if it holds anything but lists."""
     if column.dtype.kind != "O" or not all(isinstance(each, list) for each in column):
         return []
     if len(column) > 1 and len({len(each) for each in column}) == 1:

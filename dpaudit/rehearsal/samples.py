@@ -49,7 +49,7 @@ class _Seen:
 
 @dataclass
 class Samples:
-    """How often units were seen in samples.
+    """Counts of how often units were seen in samples.
 
     Attributes:
         rates: the declared probability to be in a sample, by label of the invocation.

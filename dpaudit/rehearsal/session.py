@@ -18,7 +18,7 @@ from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_tim
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
-from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, record
 from dpaudit.auditing.replaying.runs import TEXT, Run, equal
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedError
@@ -68,7 +68,7 @@ class RehearsalAbortedError(Exception):
 
 @dataclass
 class Session:
-    """What a rehearsal has shown so far.
+    """The state of a rehearsal: what it has shown so far.
 
     Attributes:
         subject: whose run is tested.
@@ -155,7 +155,7 @@ class Session:
         self.findings += noise.findings
 
     def compare_model(self) -> None:
-        """Whether ``audit_release``, which needs no ledger, draws what the run releases.
+        """Tell whether ``audit_release``, which needs no ledger, draws what the run releases.
 
         Raises:
             TrialTimeoutError: if that takes too long.
@@ -164,7 +164,7 @@ class Session:
         self.findings += within_time(self.limit, compare)
 
     def attack_laws(self) -> None:
-        """Whether mechanisms of others cost what they state.
+        """Tell whether mechanisms of others cost what they state.
 
         Raises:
             TrialTimeoutError: if that takes too long.
@@ -176,11 +176,11 @@ class Session:
         self.findings += found
 
     def seen_beside(self) -> tuple[Finding, ...]:
-        """What was done beside the ledger; no more than a note of what tells nothing of a unit."""
+        """Tell what was done beside the ledger; in a note, what tells nothing of a unit."""
         return self.watch.findings(private=self._beside or not self._neighbours)
 
     def record(self, name: str) -> Rehearsal:
-        """What was tested, for a certificate."""
+        """Return what was tested, for a certificate."""
         labels = [each.at for each in self.plan.invocations]
         moved = {at: self._moved[at] for at in labels}
         by_value = Premise.SENSITIVITY, Premise.OWN_VALUES, Premise.TOUCHES, Premise.UNITS
@@ -210,7 +210,7 @@ class Session:
 
     # -- the run on the data ---------------------------------------------------------------------
 
-    def _fresh(self) -> tuple[Recorded | None, dict[int, ReplayReport]]:
+    def _fresh(self) -> tuple[RecordedRun | None, dict[int, ReplayReport]]:
         """A run and its first neighbours, before anything has run here.
 
         Whatever fails does so here again.
@@ -223,7 +223,7 @@ class Session:
         return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
 
     def _compare_answers(self) -> None:
-        """Whether units answer the same whoever is asked before, which one bit hardly shows."""
+        """Ask whether units answer the same whoever is asked before, which one bit hardly shows."""
         ask = partial(self.subject.ask_units, self.data)
         one, two = (
             apart(partial(ask, backwards=backwards), self.limit, self.watch)
@@ -239,7 +239,7 @@ class Session:
     def _patience_after(self, took: float) -> float:
         return min(self.limit or math.inf, PATIENCE + 20 * took)
 
-    def _first(self) -> Recorded:
+    def _first(self) -> RecordedRun:
         """The run on the data; what it raises ends the rehearsal."""
         self._require_same_plan()
         try:
@@ -259,7 +259,7 @@ class Session:
         self._recorded.append(made.run.steps)
         return made
 
-    def _require_stable(self, first: Recorded) -> None:
+    def _require_stable(self, first: RecordedRun) -> None:
         unstable = self._timed(lambda: first.unstable(self.data))
         if unstable is not None:
             if not self.findings:  # what cannot be written cannot be compared either
@@ -274,7 +274,7 @@ class Session:
 
     # -- other data ------------------------------------------------------------------------------
 
-    def _base(self, move: Move) -> Recorded | None:
+    def _base(self, move: Move) -> RecordedRun | None:
         """A first run on other data; None if the code refuses them."""
         seed = self.seed + len(self._recorded)  # of its own: equal noise is a finding
         try:
@@ -286,7 +286,11 @@ class Session:
         return made
 
     def _compare(
-        self, base: Recorded, move: Move, fresh: ReplayReport | None, alone: Recorded | None = None
+        self,
+        base: RecordedRun,
+        move: Move,
+        fresh: ReplayReport | None,
+        alone: RecordedRun | None = None,
     ) -> None:
         """Keep what a neighbour shows: here, or if that is known, in a process of its own.
 
@@ -332,8 +336,8 @@ class Session:
             self._samples.further(each)
         self.findings += self._samples.findings(ERROR_RATE)
 
-    def _may_refuse(self, base: Recorded, move: Move, report: ReplayReport) -> bool:
-        """Whether the run refuses what nobody has, whoever else there is, before any release.
+    def _may_refuse(self, base: RecordedRun, move: Move, report: ReplayReport) -> bool:
+        """Tell whether the run refuses what nobody has, whoever else there is, before any release.
 
         Or its own unit's value on the unit's own device. What nobody has, its author alone knows.
         """
@@ -349,14 +353,14 @@ class Session:
         self._keep([_found("refuses-values", raised=report.raised)], move)
         return True
 
-    def _compare_far(self, first: Recorded, move: Move) -> None:
+    def _compare_far(self, first: RecordedRun, move: Move) -> None:
         report = self._against(first, move)
         self._beside |= report is None or report.beside
         if report is not None and not report.raised:
             self._elsewhere.append(move.recipe)
             self._keep(report.findings, move)
 
-    def _against(self, base: Recorded, move: Move) -> ReplayReport | None:
+    def _against(self, base: RecordedRun, move: Move) -> ReplayReport | None:
         """The run on other data, compared; None if it takes too long."""
         run = partial(base.against, move.data, hops=move.hops)
         try:

@@ -26,7 +26,7 @@ SETTLE = 0.2
 
 
 class SideEffects:
-    """What is there before any code runs, so that what is new is the code's."""
+    """Files and threads that are there before any code runs: what is new is the code's."""
 
     def __init__(self) -> None:
         self._threads = {each.native_id for each in threading.enumerate()}
@@ -34,7 +34,7 @@ class SideEffects:
         weakref.finalize(self, int)  # the first one of a process asks for a call at its end
 
     def is_new(self, thread: int | None) -> bool:
-        """Whether a thread, by its native identifier, has begun since."""
+        """Tell whether a thread, by its native identifier, has begun since."""
         return thread not in self._threads
 
     @contextmanager
@@ -61,7 +61,7 @@ class SideEffects:
 
 
 def importing() -> bool:
-    """Whether a module is being loaded, which may do what it likes: it has seen no data."""
+    """Tell whether a module is being loaded, which may do what it likes: it has seen no data."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith("importlib._bootstrap"):
@@ -74,7 +74,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 
 def _written() -> dict[tuple[int, str], int]:
-    """How far this process has come in each file that it holds open for writing; Linux alone.
+    """Tell how far this process has come in each file that it holds open for writing; Linux alone.
 
     Not in those that it was given when it began: their place moves with what others write.
     """
@@ -112,7 +112,7 @@ def _open(writer: Any) -> bool:
 
 
 def _targets(descriptors: Path, last: float = math.inf) -> set[Path]:
-    """What descriptors lead to, up to one; nothing of a process that cannot be looked at."""
+    """Return what descriptors lead to, up to one; nothing of a process that cannot be looked at."""
     found: set[Path] = set()
     with suppress(OSError):
         for entry in descriptors.iterdir():

@@ -41,7 +41,7 @@ def column_of(
 
 
 def _apart(name: str, unit: str) -> int | None:
-    """How far a name is from that of a unit; None if it is another one."""
+    """Tell how far a name is from that of a unit; None if it is another one."""
     plain, own = _joined(name), _ENDING.sub("", _joined(unit)).removesuffix("s")
     core = _ENDING.sub("", plain)
     if plain in (own, _joined(unit)):
@@ -87,7 +87,7 @@ def _parts(columns: Mapping[str, NDArray[Any]]) -> Iterator[tuple[str, NDArray[A
 
 
 def _is_label(column: NDArray[Any]) -> bool:
-    """Whether whole numbers or names are there, some of which may be missing."""
+    """Tell whether whole numbers or names are there, some of which may be missing."""
     if column.dtype.kind == "O":
         there = [each for each in column if each is not None]
         kinds = {type(each) for each in there}

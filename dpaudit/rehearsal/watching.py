@@ -30,7 +30,7 @@ _OWN = __name__.partition(".")[0]
 
 
 class Watch:
-    """What was seen, by place in the code.
+    """The record of what was seen, by place in the code.
 
     Args:
         files: whether the run may read files, as where it is given their names.
@@ -130,7 +130,7 @@ _SYSTEM = tuple({f"{os.path.realpath(place)}{os.sep}" for place in _PLACES})
 
 
 def _holds_data(path: Any) -> bool:
-    """Whether a file could be a user's data: neither code nor part of an installation."""
+    """Tell whether a file could be a user's data: neither code nor part of an installation."""
     if isinstance(path, int):
         return False
     text = os.fsdecode(path)
@@ -224,12 +224,12 @@ def _classes() -> set[type[Mechanism]]:
 
 
 def _from_within() -> bool:
-    """Whether the next caller outside this module is code of the package itself."""
+    """Tell whether the next caller outside this module is code of the package itself."""
     return _module(sys._getframe(2)).partition(".")[0] == _OWN
 
 
 def _among_callers(module: str) -> bool:
-    """Whether code of a module is, as the source of a ledger's noise."""
+    """Tell whether code of a module is, as the source of a ledger's noise."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if _module(frame) == module:

@@ -50,7 +50,7 @@ def _attacked(shown: View) -> str:
 
 
 def tally(views: Sequence[View]) -> str:
-    """How many have which verdict, worst first.
+    """Tell how many have which verdict, worst first.
 
     The verdicts of several certificates are not added up: each speaks of its own subject.
     """

@@ -40,7 +40,7 @@ def best_odds(points: Sequence[CurvePoint]) -> float:
     return min((probability(point.epsilon, point.delta) for point in points), default=1.0)
 
 
-def densified(points: Sequence[CurvePoint]) -> tuple[Floats, Floats]:
+def densify(points: Sequence[CurvePoint]) -> tuple[Floats, Floats]:
     """The curve through proved points, never below what they prove.
 
     δ is a convex function of e^ε (a supremum of lines P(S) − e^ε Q(S)), so the chord in (e^ε, δ)
@@ -84,10 +84,10 @@ def trade_off(points: Sequence[CurvePoint], false_alarms: Floats) -> Floats:
     return misses
 
 
-def thinned(values: Sequence[float], most: int = 400) -> tuple[Floats, Floats]:
+def thin_series(values: Sequence[float], most: int = 400) -> tuple[Floats, Floats]:
     """Rounds (from 1) and values of a long series; each stretch keeps its extremes and the ends.
 
-    >>> rounds, kept = thinned([0.0] * 5000 + [9.0] + [0.0] * 5000, most=100)
+    >>> rounds, kept = thin_series([0.0] * 5000 + [9.0] + [0.0] * 5000, most=100)
     >>> len(kept) <= 100, float(kept.max())
     (True, 9.0)
     """

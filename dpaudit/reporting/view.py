@@ -8,11 +8,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.reporting import composition
 from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Checklist
-from dpaudit.reporting.figures import privacy, roc, runs
+from dpaudit.reporting.composition import Growth, growth
 from dpaudit.reporting.figures.plot import Figure
+from dpaudit.reporting.figures.privacy import figures, growth_figure
+from dpaudit.reporting.figures.roc import roc_figure
+from dpaudit.reporting.figures.runs import series_figures
 from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 
@@ -63,7 +65,7 @@ class View:
     statement: Statement
     opinion: str | None
     curves: tuple[Figure, ...]
-    growth: composition.Growth | None
+    growth: Growth | None
     growth_figure: Figure | None
     audits: tuple[AuditView, ...]
     checklists: tuple[Checklist, ...]
@@ -75,27 +77,27 @@ class View:
 def views(
     certificates: Sequence[Certificate], opinions: Sequence[SecondOpinion] = ()
 ) -> list[View]:
-    """What the formats for people show of certificates, with an opinion on each or on none."""
+    """Gather what formats for people show of certificates, with an opinion on each or none."""
     return [view(*each) for each in zip_longest(certificates, opinions)]
 
 
 def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
-    """What the formats for people show of a certificate."""
+    """Gather what the formats for people show of a certificate."""
     run = _with_owner(certificate.run or {}, certificate.owner or {})
-    grown = composition.growth(certificate)
+    grown = growth(certificate)
     return View(
         certificate=certificate,
         record=certificate.to_dict(),
         headline=headline.headline(certificate),
         statement=statement(certificate),
         opinion=None if opinion is None else opinion.reason,
-        curves=privacy.figures(certificate),
+        curves=figures(certificate),
         growth=grown,
-        growth_figure=None if grown is None else privacy.growth_figure(certificate, grown),
+        growth_figure=None if grown is None else growth_figure(certificate, grown),
         audits=tuple(_audit(certificate, n, a) for n, a in enumerate(certificate.audits, 1)),
         checklists=checklists(certificate),
         summary=tables.facts(run.get("summary", {})),
-        series=runs.series_figures(run.get("series", {})),
+        series=series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),
     )
 
@@ -110,7 +112,7 @@ def _with_owner(run: Mapping[str, Any], owner: Mapping[str, Any]) -> dict[str, d
 
 
 def _audit(certificate: Certificate, number: int, record: AuditRecord) -> AuditView:
-    figure = roc.roc_figure(record, number)
+    figure = roc_figure(record, number)
     drawn = set() if figure is None else {"roc"}
     details = {name: value for name, value in record.details.items() if name not in drawn}
     command = tables.replay_command(certificate, record)

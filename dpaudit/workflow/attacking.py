@@ -38,11 +38,11 @@ from dpaudit.project import AuditPair, Execution, Subject
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.programs import Program
 from dpaudit.project.project_file import SubjectEntry
-from dpaudit.project.targets import Target, find_function, find_target, load_function
-from dpaudit.rehearsal.rehearse import Rehearsed
+from dpaudit.project.targets import Target, find_code, find_target, load_function
+from dpaudit.rehearsal.rehearse import RehearsalOutcome
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, told_of
-from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, search_details
+from dpaudit.workflow.rehearsing import rehearse_subject
 from dpaudit.workflow.through_run import audit_run
 
 NO_AUDIT = "No audit was made: "
@@ -66,7 +66,7 @@ class AuditOutcome:
     target: Target
     name: str
     claim: Claim
-    rehearsal: Rehearsed | None = None
+    rehearsal: RehearsalOutcome | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -120,17 +120,20 @@ def audit(request: AuditRequest) -> AuditOutcome:
     if request.canaries is not None:
         made: AuditOutcome = offered("audit")["members"](request)
         return made
-    function = _function(request)
-    return _audit_subject(request) if function is None else _audit_function(request, function)
+    found = _found(request)
+    if isinstance(found, Target):
+        return _audit_subject(request, found)
+    return _audit_function(request, found)
 
 
-def _function(request: AuditRequest) -> Callable[..., Any] | None:
-    """What is attacked; None for a subject."""
+def _found(request: AuditRequest) -> Target | Callable[..., Any]:
+    """Find what is attacked: a subject or a function."""
     if request.command:
         return Program.of(request.target)
     if request.target.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
-    return None if request.through_run else find_function(request.target, request.settings)
+    find = find_target if request.through_run else find_code
+    return find(request.target, request.settings)
 
 
 def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> AuditOutcome:
@@ -158,10 +161,10 @@ def _searched(
     except InputError as error:
         tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
         raise InputError(f"{tried}: {error}") from None
-    return found, told | told_of(found)
+    return found, told | search_details(found)
 
 
-def _audit_subject(request: AuditRequest) -> AuditOutcome:
+def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
     name, about = request.target, (request.plan, request.unit, request.relation, request.data)
     if any(each is not None for each in about):
         raise InputError(
@@ -169,7 +172,6 @@ def _audit_subject(request: AuditRequest) -> AuditOutcome:
         )
     if request.arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
-    target = find_target(name, request.settings)
     subject, claim = target.subject, request.tested(target.claim)
     assert subject is not None
     (record,) = attack_subject(request, subject, claim, name)
@@ -177,7 +179,7 @@ def _audit_subject(request: AuditRequest) -> AuditOutcome:
     own = target if target.claim is not None else replace(target, claim=claim)
     seed, timeout = request.execution.seed or 0, request.execution.timeout
     return AuditOutcome(
-        record, own, name, claim, rehearsed(subject, name, seed=seed, timeout=timeout)
+        record, own, name, claim, rehearse_subject(subject, name, seed=seed, timeout=timeout)
     )
 
 
@@ -209,7 +211,7 @@ def with_planned_audits(
             return certificate
         try:
             _refuse_several(target.subject)
-            found = attack_target(entry.default_audit, target, claim, entry.name)
+            found = _attack_planned(entry.default_audit, target, claim, entry.name)
         except (UnsupportedError, TooFewRunsError) as error:
             missing = (*certificate.not_covered, f"{NO_AUDIT}{error}")
             return replace(certificate, not_covered=missing)
@@ -221,7 +223,7 @@ def with_planned_audits(
                 raise InputError(
                     "there is neither a claim nor a guarantee to attack; state a claim."
                 )
-            records += attack_target(request, target, claim, f"{entry.name}, audit {number}")
+            records += _attack_planned(request, target, claim, f"{entry.name}, audit {number}")
     return certificate.with_audits(records)
 
 
@@ -241,7 +243,7 @@ def _refuse_several(subject: Subject) -> None:
 
 
 def _tested(certificate: Certificate) -> Claim | None:
-    """What is attacked: the claim, or what is proved where nothing is claimed."""
+    """Return what is attacked: the claim, or what is proved where nothing is claimed."""
     proved = certificate.guarantee
     if certificate.claim is not None:
         return certificate.claim
@@ -250,20 +252,10 @@ def _tested(certificate: Certificate) -> Claim | None:
     return Claim(proved.epsilon, proved.delta, "the guarantee")
 
 
-def attack_target(
+def _attack_planned(
     request: AuditRequest, target: Target, own: Claim, label: str
 ) -> Sequence[AuditRecord]:
-    """Attack a subject, or the only mechanism of a plan, or code that is stated to be it.
-
-    Args:
-        request: of a project file.
-        target: what it stands beside.
-        own: the claim of that.
-        label: of the attack, for people.
-
-    Raises:
-        InputError: if the attack cannot be made.
-    """
+    """Attack a subject, or the only mechanism of a plan, or code that is stated to be it."""
     claim = request.tested(own)
     if request.exact:
         return [_enumerate(request, target, claim)]
@@ -347,20 +339,18 @@ def attack_subject(
         pairs = subject.audit_pairs()
         if not pairs:
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
-    records = []
-    for pair in pairs:
-        with attack_progress(request, label) as execution:
-            records.append(
-                audit_subject(
-                    subject,
-                    pair,
-                    claim=claim,
-                    score=request.scores,
-                    stop_early=request.stop_early,
-                    execution=execution,
-                )
+    with attack_progress(request, label) as execution:
+        return [
+            audit_subject(
+                subject,
+                pair,
+                claim=claim,
+                score=request.scores,
+                stop_early=request.stop_early,
+                execution=execution,
             )
-    return records
+            for pair in pairs
+        ]
 
 
 def attack_code(

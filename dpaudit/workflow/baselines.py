@@ -93,7 +93,7 @@ def certificate_files(path: Path) -> list[Path]:
 
 
 def _is_certificate(path: Path) -> bool:
-    """Whether a JSON file says that it is a certificate, of whatever version."""
+    """Tell whether a JSON file says that it is a certificate, of whatever version."""
     record = files.load_json(path, what="certificate")
     family = SCHEMA_VERSION.partition("/")[0]
     return isinstance(record, dict) and str(record.get("schema", "")).startswith(family)

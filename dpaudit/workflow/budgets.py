@@ -19,7 +19,7 @@ MOST_COMBINATIONS = 4096
 def budget_changes(
     old: Sequence[BudgetEntry] | None, new: Sequence[BudgetEntry], names: Mapping[str, str]
 ) -> Iterator[Change]:
-    """What became of older budgets.
+    """Return what became of older budgets.
 
     One is kept where a budget of now allows no more to those of its subjects that are still there.
     ``old`` is None where it is not known; ``names`` are of now, by what subjects were called then.

@@ -56,7 +56,7 @@ is, with six digits, rounded to the side of more noise."""
 
 @dataclass(frozen=True)
 class Cost:
-    """What a multiple of the noise costs.
+    """The cost of a multiple of the noise.
 
     Attributes:
         factor: of the noise that was found.
@@ -74,7 +74,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class Calibration:
     """A plan with the least noise for a claim.
 
     Attributes:
@@ -112,7 +112,7 @@ class Calibrated:
 
 def calibrate_target(
     name: str, settings: Sequence[str], claim: str | None, at: str = ""
-) -> Calibrated:
+) -> Calibration:
     """The least noise of a mechanism or a plan file.
 
     Args:
@@ -154,7 +154,7 @@ def _parameter(keys: Sequence[str]) -> str | None:
     return next((key for key in _NOISE if key in keys), None)
 
 
-def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibrated:
+def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibration:
     """The least noise of a plan, to a relative 1e-5: a factor of all noise, or of one invocation's.
 
     What is proved falls as noise grows, so the factor is bracketed and bisected. The plan is then
@@ -208,7 +208,7 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
     assert certificate.guarantee is not None
     delta = certificate.guarantee.delta
     costs = (_cost(written, places, claim, delta, each) for each in AROUND)
-    return Calibrated(
+    return Calibration(
         certificate,
         {name: written[name] for name in ("plan", "claim", "invocation")},
         _noise(certificate.plan, written, places),
@@ -294,7 +294,7 @@ def _cost(
     delta: float,
     factor: float,
 ) -> Cost | None:
-    """What that multiple costs; None where a parameter cannot be so large or small."""
+    """Return what that multiple costs; None where a parameter cannot be so large or small."""
     scaled = content if factor == 1 else _scaled(content, places, factor)
     number, name = next(iter(places.items()))
     try:

@@ -95,7 +95,7 @@ def check_project(
 
 
 def _would_forget(outcome: ProjectOutcome, since: Path, reports: Path) -> bool:
-    """Whether the reports would replace better certificates that they were compared with."""
+    """Tell whether the reports would replace better certificates that they were compared with."""
     same = reports.resolve() in (since.resolve(), since.resolve().parent)
     return same and (outcome.is_worse or any(row.certificate is None for row in outcome.subjects))
 
@@ -110,7 +110,7 @@ def _gone(baseline: Baseline | None, rows: Sequence[SubjectRow]) -> tuple[str, .
 
 
 def _recorded(target: str) -> str:
-    """What certificates call a target: a plan file goes by its name without folders."""
+    """Return what certificates call a target: a plan file goes by its name without folders."""
     return Path(target).name if target.endswith(".toml") else target
 
 
@@ -121,7 +121,7 @@ def _subject_row(
     row = SubjectRow(entry.name, entry.target)
     try:
         with contextlib.chdir(project.root), foreign(entry.target):
-            certificate = checked_certificate(entry)
+            certificate = certify_entry(entry)
             row = replace(
                 row, certificate=certificate, unrehearsed=_unrehearsed(entry, certificate)
             )
@@ -133,7 +133,7 @@ def _subject_row(
 
 
 def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
-    """Why the certificate says nothing of the code, though it should."""
+    """Tell why the certificate says nothing of the code, though it should."""
     rehearsal = certificate.rehearsal
     if entry.code is Code.NOT_REHEARSED or rehearsal is None or not rehearsal.reason:
         return ""
@@ -143,7 +143,7 @@ def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
     )
 
 
-def checked_certificate(entry: SubjectEntry) -> Certificate:
+def certify_entry(entry: SubjectEntry) -> Certificate:
     """The certificate of one subject of a project file, after the attacks that it plans.
 
     Paths are seen from the current folder, which should be that of the project file. This imports
@@ -213,7 +213,7 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
 
 
 def _objection(row: SubjectRow) -> str:
-    """Why no budget can rest on the plan of a subject; a claim that is exceeded is no reason."""
+    """Tell why no budget can rest on a subject's plan; an exceeded claim is no reason."""
     if row.status is Status.REFUTED:
         return f"the plan of {row.name}, which an audit refutes"
     disputed = () if row.certificate is None else row.certificate.disputed

@@ -35,7 +35,7 @@ _MOST_INVOCATIONS = 10
 
 
 class Direction(StrEnum):
-    """What a change means for whoever is protected."""
+    """The meaning of a change for whoever is protected."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -118,13 +118,13 @@ def _scope(old: Scope, new: Scope) -> Iterator[Change]:
 
 
 def _is_contradicted(certificate: Certificate) -> bool:
-    """Whether an audit contradicts the claim, or the proof."""
+    """Tell whether an audit contradicts the claim, or the proof."""
     disputed = any(finding.rule == NOT_DECLARED for finding in certificate.findings)
     return disputed or certificate.verdict is Verdict.REFUTED
 
 
 def same_code(old: Certificate, new: Certificate) -> bool:
-    """Whether two certificates are of one plan and one code: an attack on one is on the other."""
+    """Tell whether an attack on one certificate is on the other: plan and code are the same."""
     return old.plan.hash == new.plan.hash and old.subject.code_hash == new.subject.code_hash
 
 
@@ -175,7 +175,7 @@ def _bound(epsilon: float, digits: int) -> str:
 
 
 def _epsilon_at(delta: float, certificate: Certificate) -> float:
-    """What is proved at that δ; infinity where nothing is."""
+    """Return what is proved at that δ; infinity where nothing is."""
     proved = certificate.guarantee
     if proved is None:
         return math.inf
@@ -248,7 +248,7 @@ def _findings(old: Sequence[Finding], new: Sequence[Finding]) -> Iterator[Change
 
 
 def _sentences(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
-    """What is said to be not covered."""
+    """Return what is said to be not covered."""
     for sentence in dict.fromkeys((*old, *new)):
         if sentence not in new:
             yield Change("not covered", sentence, "none")

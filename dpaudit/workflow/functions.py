@@ -34,7 +34,7 @@ from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
 from dpaudit.rehearsal.constants import literals
-from dpaudit.rehearsal.neighbours import derived
+from dpaudit.rehearsal.neighbours import derive_neighbours
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
@@ -63,7 +63,7 @@ class Hypothesis:
 
 
 def hypothesis(request: AuditRequest) -> Hypothesis:
-    """What is tested of a function: a claim, or all that a plan file says.
+    """Return what is tested of a function: a claim, or all that a plan file says.
 
     Raises:
         InputError: if there is neither a claim nor a plan, or both; or the plan bounds nothing.
@@ -132,7 +132,9 @@ def candidates(
 def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
     """Neighbours of a file's data that hold values which occur in it."""
     data = read_data(path)
-    moves = derived(data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0))
+    moves = derive_neighbours(
+        data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0)
+    )
     near = islice((move for move in moves if not move.extreme), MOST_PAIRS)
     bases = ((data if move.base is None else move.base, move) for move in near)
     pairs = [AuditPair(base, move.data, move.recipe) for base, move in bases]
@@ -141,8 +143,8 @@ def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
     return pairs
 
 
-def told_of(found: Search) -> dict[str, Any]:
-    """What a search says of its pair, for the record."""
+def search_details(found: Search) -> dict[str, Any]:
+    """Return what a search says of its pair, for the record."""
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
     if refused:

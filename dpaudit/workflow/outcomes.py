@@ -13,7 +13,7 @@ from dpaudit.workflow.comparing import Change, Direction
 
 
 class Status(StrEnum):
-    """What a row says, from best to worst."""
+    """The word of a row, from best to worst."""
 
     CERTIFIED = "certified"
     UNPROVEN = "unproven"
@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 
 def status_of(certificate: Certificate) -> Status:
-    """What a certificate says in one word."""
+    """Return what a certificate says in one word."""
     if certificate.verdict is Verdict.REFUTED:
         return Status.REFUTED
     return Status.EXCEEDED if certificate.claim_exceeded else Status(certificate.verdict)

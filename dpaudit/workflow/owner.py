@@ -29,7 +29,7 @@ def with_owner(certificate: Certificate, path: Path) -> Certificate:
 
 
 def _is_record(value: object) -> bool:
-    """Whether it is a summary beside curves of numbers."""
+    """Tell whether it is a summary beside curves of numbers."""
     if not isinstance(value, dict) or value.keys() != {"summary", "series"}:
         return False
     if not all(isinstance(part, Mapping) for part in value.values()):

@@ -16,7 +16,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target
 from dpaudit.rehearsal.loading import kept_by_load, loading_findings
 from dpaudit.rehearsal.public import public_findings
-from dpaudit.rehearsal.rehearse import LONGEST, MOST, Rehearsed, rehearse
+from dpaudit.rehearsal.rehearse import LONGEST, MOST, RehearsalOutcome, rehearse
 from dpaudit.workflow.replaying import replay_command
 
 
@@ -32,11 +32,11 @@ def with_rehearsal(
     """
     if target.subject is None:
         return certificate
-    outcome = rehearsed(target.subject, target.record.name, plan=certificate.plan, data=data)
+    outcome = rehearse_subject(target.subject, target.record.name, plan=certificate.plan, data=data)
     return certificate.with_rehearsal(outcome.record, outcome.findings)
 
 
-def rehearsed(
+def rehearse_subject(
     subject: Subject,
     name: str,
     *,
@@ -44,7 +44,7 @@ def rehearsed(
     data: str | None = None,
     seed: int = 0,
     timeout: float | None = LONGEST,
-) -> Rehearsed:
+) -> RehearsalOutcome:
     """Load the data of a subject and rehearse its run; what prevents it becomes the reason.
 
     Args:
@@ -57,9 +57,9 @@ def rehearsed(
     """
     kind = type(subject)
     if kind.run is Subject.run:
-        return Rehearsed.impossible("The subject has no run; define run and load.")
+        return RehearsalOutcome.impossible("The subject has no run; define run and load.")
     if kind.load is Subject.load:
-        return Rehearsed.impossible("The subject has no data to run on; define load.")
+        return RehearsalOutcome.impossible("The subject has no data to run on; define load.")
     source = subject.default_data if data is None else data
     plan = plan or subject.plan()
     before = dict(vars(subject))
@@ -67,16 +67,16 @@ def rehearsed(
         with foreign(name):
             loaded = subject.load(source, np.random.default_rng([seed, 0]))
     except DpAuditError as error:
-        return Rehearsed.impossible(str(error))
+        return RehearsalOutcome.impossible(str(error))
     mixed, loads = loading_findings(subject, source, loaded, seed)
     asked, public = public_findings(subject, plan, (source, subject.default_data))
     found = [*asked, *kept_by_load(subject, before), *mixed]
-    outcome = rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
+    outcome = rehearse_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
     record = replace(outcome.record, loads=loads, public=public)
     return replace(outcome, record=record, findings=(*outcome.findings, *found))
 
 
-def rehearsed_on(
+def rehearse_on(
     subject: Subject,
     name: str,
     loaded: Any,
@@ -86,8 +86,8 @@ def rehearsed_on(
     seed: int = 0,
     most: int = MOST,
     timeout: float | None = LONGEST,
-) -> Rehearsed:
-    """Rehearse the run of a subject on data that are loaded; as :func:`rehearsed`."""
+) -> RehearsalOutcome:
+    """Rehearse the run of a subject on data that are loaded; as :func:`rehearse_subject`."""
     command = replay_command(subject, name, source, seed) if ":" in name else ""
     try:
         with progress_bar(f"rehearsal of {name}") as progress, foreign(name):
@@ -103,4 +103,4 @@ def rehearsed_on(
                 command=command,
             )
     except DpAuditError as error:
-        return Rehearsed.impossible(str(error))
+        return RehearsalOutcome.impossible(str(error))

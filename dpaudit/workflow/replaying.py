@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.replaying.replay import Comparison, Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.replay import Comparison, RecordedRun, ReplayReport, record
 from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
@@ -25,7 +25,7 @@ from dpaudit.rehearsal.rehearse import MOST
 
 
 @dataclass(frozen=True)
-class Replayed:
+class NeighbourReplay:
     """A run on one neighbour with the releases of the run on the data.
 
     Attributes:
@@ -45,7 +45,7 @@ class Replayed:
 
 
 def share(one: Comparison) -> float:
-    """How far apart values are, in units of the declared sensitivity."""
+    """Tell how far apart values are, in units of the declared sensitivity."""
     if one.declared == 0:
         return math.inf if one.observed else 0.0
     return one.observed / one.declared
@@ -58,7 +58,7 @@ def replay_subject(
     data: str | None = None,
     seed: int = 0,
     neighbour: str = "",
-) -> Iterator[Replayed]:
+) -> Iterator[NeighbourReplay]:
     """The replays of a rehearsal, one by one, each in a process of its own where that is possible.
 
     Args:
@@ -77,7 +77,7 @@ def replay_subject(
     with foreign(name):
         loaded = subject.load(source, np.random.default_rng([seed, 0]))
 
-        def ran_on(x: Any) -> Recorded:
+        def ran_on(x: Any) -> RecordedRun:
             return first_apart(subject, x, seed) or record(subject, x, seed)
 
         first = ran_on(loaded)
@@ -87,7 +87,7 @@ def replay_subject(
                 found = True
                 base = first if move.base is None else ran_on(move.base)
                 compare = partial(base.against, move.data, hops=move.hops)
-                yield Replayed(move.recipe, move.hops, apart(compare) or compare())
+                yield NeighbourReplay(move.recipe, move.hops, apart(compare) or compare())
     if not found:
         raise InputError(
             f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."

@@ -32,7 +32,7 @@ from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearsed_on
+from dpaudit.workflow.rehearsing import rehearse_on
 
 _found = FindingTable(__name__)
 
@@ -41,7 +41,7 @@ OWNER = "owner.json"
 
 
 class Charge(Budget, Anchor, Protocol):
-    """What admits the releases of one run, and keeps the head of its journal."""
+    """The account that admits the releases of one run, and keeps the head of its journal."""
 
 
 class Charging(Protocol):
@@ -118,7 +118,7 @@ def run_subject(
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
     if rehearse:
-        rehearsal = rehearsed_on(
+        rehearsal = rehearse_on(
             target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
@@ -200,7 +200,7 @@ def _results(name: str, result: Any) -> dict[str, Any]:
 
 
 def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
-    """What a certificate says of a closed ledger, after its file was read back.
+    """Return what a certificate says of a closed ledger, after its file was read back.
 
     The file is believed, not the program that ran: it must hold a whole chain of the same plan, as
     many releases as the ledger counted, and no more than the plan admits.
@@ -250,7 +250,7 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
 
 
 def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """How the noise of a run was drawn, where that is no deployment's way."""
+    """Tell how the noise of a run was drawn, where that is no deployment's way."""
     drawn = float_samplers(record)
     if record["seeded"]:
         yield _found("seeded-noise")

@@ -86,7 +86,7 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
 
 
 def _untried(certificate: Certificate) -> Iterator[str]:
-    """What is only assumed, by why that is so, and why no attack was made."""
+    """Return what is only assumed, by why that is so, and why no attack was made."""
     why: dict[str, list[str]] = {}
     for each in certificate.assumptions:
         if each.alone.rank == Standing.ASSUMED.rank:

@@ -81,7 +81,7 @@ def audit_run(
 
 
 def _seconds_of_draw(subject: Subject, x: object, seed: int) -> float:
-    """How long one draw on both sides takes."""
+    """Tell how long one draw on both sides takes."""
     start = time.perf_counter()
     record(subject, x, seed)
     sampled = any(each.sampling for each in subject.plan().invocations)

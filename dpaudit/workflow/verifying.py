@@ -30,7 +30,7 @@ Opinion = Callable[[Certificate], SecondOpinion]
 
 @dataclass(frozen=True)
 class Verification:
-    """What a file was found to be.
+    """The findings on a file.
 
     Attributes:
         kind: ``certificate``, ``ledger`` or ``book``.
@@ -115,7 +115,7 @@ def verify_file(
 
 
 def verification(certificate: Certificate, *, opinion_on: Opinion | None = None) -> Verification:
-    """What is to be said of a verified certificate."""
+    """Return what is to be said of a verified certificate."""
     proved = certificate.guarantee
     checked = certificate.checked or check_of(certificate)
     facts = {
@@ -151,7 +151,7 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file is called, or begins, as a journal does, whose keys are in order."""
+    """Tell whether a file is called, or begins, as a journal does, whose keys are in order."""
     if path.suffix == ".jsonl":
         return True
     with files.opened(path, what="file") as file:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import private_bo
-from dpaudit.rehearsal import model
+from dpaudit.rehearsal.model import model_findings
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
@@ -44,8 +44,8 @@ def test_public_names() -> None:
 )
 def test_models_draw_what_runs_release(subject, runs, monkeypatch) -> None:
     """On as many real runs, in whatever time, as tell a model with three times the noise."""
-    monkeypatch.setattr(model, "MOST", runs)
-    monkeypatch.setattr(model, "SECONDS", np.inf)
+    monkeypatch.setattr("dpaudit.rehearsal.model.MOST", runs)
+    monkeypatch.setattr("dpaudit.rehearsal.model.MODEL_SECONDS", np.inf)
 
     class Louder(type(subject)):
         """A model with three times the noise of the run."""
@@ -54,7 +54,7 @@ def test_models_draw_what_runs_release(subject, runs, monkeypatch) -> None:
             drawn = np.asarray(super().audit_release(data, size, rng))
             return 3.0 * drawn - 2.0 * drawn.mean(axis=0)
 
-    assert model.model_findings(subject, 0, 1e-6) == []
+    assert model_findings(subject, 0, 1e-6) == []
     public = {each.name: getattr(subject, each.name) for each in fields(subject) if each.init}
-    (found,) = model.model_findings(Louder(**public), 0, 1e-6)
+    (found,) = model_findings(Louder(**public), 0, 1e-6)
     assert found.rule == "model-differs"

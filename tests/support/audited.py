@@ -9,5 +9,5 @@ from dpaudit.workflow.attacking import AuditOutcome, audit
 
 def audited(name: str, *, execution: Execution | None = None, **options: object) -> AuditOutcome:
     """The outcome of ``dpaudit audit NAME`` with these options, each as it is typed."""
-    request = AuditRequest.of_options({"subject": name, **options})
+    request = AuditRequest.of_options({"target": name, **options})
     return audit(request if execution is None else replace(request, execution=execution))

@@ -19,7 +19,7 @@ BATCH = 10
 
 
 def batches_are_runs(experiment: Experiment, runs: int) -> bool:
-    """Whether a batch of ``size`` outputs could be that many calls with ``size = 1``.
+    """Tell whether a batch of ``size`` outputs could be that many calls with ``size = 1``.
 
     Two empirical distributions differ by more than the sum of their DKW bounds (Massart 1990) with
     probability ``ERROR`` at most, of all columns and both sides.

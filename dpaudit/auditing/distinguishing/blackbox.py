@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.limits import within_time
-from dpaudit.auditing.distinguishing.outputs import as_array, copies, stacked
+from dpaudit.auditing.distinguishing.outputs import as_array, copies, stack_outputs
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Positive
 from dpaudit.base.validate import shown
@@ -105,10 +105,10 @@ class BlackBox(Checked):
         fresh = copies(data)
         if self.batched:
             return as_array(self.raw(fresh(), size, rng))
-        return stacked([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
+        return stack_outputs([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
 
     def raw(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """What one call gives for ``size`` runs, of which it makes one unless it is batched."""
+        """Call it once for ``size`` runs, of which it makes one unless it is batched."""
         given = {**self.arguments, **({"rng": rng} if self._rng_by_name else {})}
         places = (rng,) if self.takes_rng and not self._rng_by_name else ()
         limit = None if self.timeout is None else self.timeout * size

@@ -44,7 +44,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 @dataclass(eq=False)
 class Form:
-    """What an output is.
+    """The facts, numbers and arrays that an output is made of.
 
     Attributes:
         facts: that hold; what follows a null character tells them apart and is not shown.
@@ -84,7 +84,7 @@ class Form:
 
 
 def entry_name(block: Block, place: int) -> str:
-    """What an entry of a block is called, such as ``output[3]``."""
+    """Return what an entry of a block is called, such as ``output[3]``."""
     label, rest = block
     first, within = divmod(place, math.prod(rest))
     inner = map(int, np.unravel_index(within, rest)) if rest else ()
@@ -349,7 +349,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _hides(value: Any) -> bool:
-    """Whether an object without attributes may hold something all the same."""
+    """Tell whether an object without attributes may hold something all the same."""
     written = all(each is object or each.__flags__ & _HEAP_TYPE for each in type(value).__mro__)
     return bool(_ADDRESS.search(repr(value))) and not (written and hasattr(value, "__dict__"))
 
@@ -394,7 +394,7 @@ def _key(value: Any) -> str:
 
 
 def _numeric(values: Any) -> bool:
-    """Whether there are numbers, and nothing else."""
+    """Tell whether there are numbers, and nothing else."""
     kinds, plain = set(map(type, values)), (float, int, np.floating, np.integer)
     odd = kinds & {bool} or any(issubclass(kind, enum.Enum) for kind in kinds)
     return bool(kinds) and not odd and all(issubclass(kind, plain) for kind in kinds)

@@ -50,7 +50,7 @@ def _entry_scores(outputs: Floats) -> list[Score]:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a pilot decides.
+    """The decision of a pilot.
 
     Attributes:
         score: to be used on fresh runs.

@@ -12,7 +12,7 @@ LARGEST_CHUNK = 16_384
 
 
 class Stage(IntEnum):
-    """What runs are for; the stages never share a run."""
+    """A purpose of runs; stages never share a run."""
 
     CHECK = 0
     PILOT = 1
@@ -23,14 +23,14 @@ class Stage(IntEnum):
 
 
 class Side(IntEnum):
-    """Which of the two neighbours is run on."""
+    """One of the two neighbours."""
 
     X = 0
     X_PRIME = 1
 
     @property
     def where(self) -> str:
-        """For sentences."""
+        """Name the runs in sentences."""
         return "on x" if self is Side.X else "on x'"
 
 
@@ -51,7 +51,7 @@ class Chunk:
     size: int
 
     def runs_on(self, side: Side) -> str:
-        """For sentences."""
+        """Name the runs in sentences."""
         return f"in runs {self.start + 1} to {self.start + self.size} {side.where}"
 
 

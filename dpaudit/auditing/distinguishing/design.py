@@ -26,7 +26,7 @@ Curve: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Design:
-    """What is decided before the first run.
+    """The decisions before the first run.
 
     Attributes:
         claim: (ε, δ) under test.
@@ -68,7 +68,7 @@ class Design:
         return not self.scores and self.learner is learn_scores
 
     def point_refutes(self, point: Null) -> bool:
-        """Whether the test of (ε, δ) alone refutes at its share."""
+        """Tell whether the test of (ε, δ) alone refutes at its share."""
         if self.point_error <= 0:
             return False
         return point.lower_bound(1 - self.point_error) > self.claim.epsilon
@@ -97,22 +97,22 @@ class Design:
         return round(LEARNING * plain) if self.learner is not None and arrays else plain
 
     def not_learned(self, shape: tuple[int, ...]) -> str:
-        """Why no classifier was trained, where one would have been; empty where one was."""
+        """Tell why no classifier was trained, where one would have been; empty where one was."""
         if self.learner is not learn_scores or math.prod(shape) == 1:
             return ""
         why = why_none_is_learned()
         return "" if why is None else f"No score was learned: {why}"
 
 
-def chosen_scores(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
+def score_tuple(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
     """The given scores as a tuple: none, one, or several."""
     if score is None:
         return ()
     return (score,) if isinstance(score, Score) else tuple(score)
 
 
-def chosen_learner(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
-    """What learns scores; by default dpaudit's own learner where there is no score."""
+def learner_for(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
+    """Return what learns scores; by default dpaudit's own learner where there is no score."""
     if callable(learn):
         return learn
     return learn_scores if learn or (learn is None and not scores) else None

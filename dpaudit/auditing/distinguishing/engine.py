@@ -21,7 +21,7 @@ from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.canonical import Form
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
-from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
+from dpaudit.auditing.distinguishing.design import Curve, Design, learner_for, score_tuple
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -40,7 +40,7 @@ from dpaudit.auditing.distinguishing.nulls import (
     Null,
     PointNull,
 )
-from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flagged
+from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flag_values
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
@@ -112,8 +112,8 @@ def audit_release(
         UnsupportedError: if ``learn`` is True, outputs are arrays and scikit-learn is missing.
     """
     execution = execution.updated(fields)
-    scores = chosen_scores(score)
-    learner = chosen_learner(learn, scores)
+    scores = score_tuple(score)
+    learner = learner_for(learn, scores)
     design = Design(Claim(epsilon, delta), execution.confidence, curve, scores, learner, stop_early)
     if isinstance(release, BlackBox):
         release = release.within(execution.timeout)
@@ -138,10 +138,11 @@ def _audited(
     reason: str = "",
 ) -> AuditRecord:
     """The audit of outputs as they are or, given a reason for it, of rows that encode them."""
+    # A reason means that this is the second call: the first met what no array of floats holds.
     if reason:  # a batch does not tell which of its runs raises
         experiment = replace(experiment, one_by_one=True, encoder=digests)
     shown, runs = preflight(experiment), execution.runs
-    shape = (2,) if reason else shown.shape
+    shape = (2,) if reason else shown.shape  # rows that encode outputs have at least two columns
     if math.prod(shape) > 1 and missing is not None:
         raise missing
     pilot = design.pilot(shape, runs)
@@ -154,6 +155,9 @@ def _audited(
         elif design.encodable and _types_differ(experiment):
             raise NotPlainError("the mechanism returned numbers of another type on either side.")
         if design.encodable and pilot == 0:  # no pilot will show what else it may return
+            # As many runs as a pilot would have, for their failures alone: where one is not plain
+            # this raises, and the audit begins anew with an encoder. The number seeds them: 0 and 1
+            # are the preflight's, 2 and 3 those of the looks below, 10 and 11 those at batches.
             experiment.both(Chunk(Stage.CHECK, 4, 0, pilot_size(runs)))
     experiment = replace(experiment, one_by_one=one_by_one)
     require_enough_runs(
@@ -174,7 +178,7 @@ def _audited(
 
 
 def _types_differ(experiment: Experiment) -> bool:
-    """Whether each side shows types of its own in a few runs."""
+    """Tell whether each side shows types of its own in a few runs."""
     both = replace(experiment, encoder=forms).both(Chunk(Stage.CHECK, 3, 0, CHECK_RUNS))
     one, other = ({form.types for form in side} for side in both)
     return len(one) == len(other) == 1 and one != other
@@ -197,7 +201,7 @@ def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
 
 
 def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, Any]:
-    """What determines every run, for the journal."""
+    """Return what determines every run, for the journal."""
     release = experiment.release
     code = release.function if isinstance(release, BlackBox) else release
     arguments = release.arguments if isinstance(release, BlackBox) else {}
@@ -217,7 +221,8 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
 
 def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: int = 0) -> Outcome:
     """Pilot, of which a part may be spent on a vocabulary, choice, test."""
-    stage = Stage.ENCODED_PILOT if spent else Stage.PILOT  # what called for encoding is no pilot
+    # Runs of the stage PILOT may have called for the encoding, and may not choose an event as well.
+    stage = Stage.ENCODED_PILOT if spent else Stage.PILOT
     outputs = trials.whole(stage, pilot - spent)
     fixed = [*design.scores, *_first_scores(trials, design, outputs[0])]
     test_runs = runs - pilot
@@ -232,7 +237,7 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = flagged(choice.score, *outputs, trials.experiment.pair)
+    score = flag_values(choice.score, *outputs, trials.experiment.pair)
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
     point: Null = (
@@ -253,7 +258,7 @@ def _tolerate(trials: Trials, outputs: Floats) -> None:
 
 
 def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
-    """What may happen so rarely that it moves no other bound; None of a small pilot."""
+    """Return what may happen so rarely that it moves no other bound; None of a small pilot."""
     if len(outputs[0]) < RARE_PILOT:
         return None
     x, x_prime = (score_outputs(score, side) for side in outputs)

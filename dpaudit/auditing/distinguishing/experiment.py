@@ -24,14 +24,14 @@ from dpaudit.auditing.distinguishing.journal import TrialJournal
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
-    attempted,
-    checked_outputs,
+    attempt,
+    check_outputs,
     copies,
     singles,
 )
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.evidence.types import Both
-from dpaudit.auditing.execution import Execution, Mapped, workers
+from dpaudit.auditing.execution import Execution, TaskMap, workers
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.processes import uninterrupted
 from dpaudit.project import AuditPair
@@ -85,7 +85,7 @@ class OneSideNotPlainError(OneSidedError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, on what, and with which randomness.
+    """Code, two neighbours to run it on, and the randomness of all runs.
 
     Attributes:
         release: the code under attack.
@@ -155,7 +155,7 @@ class Experiment:
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             kind = NotPlainError if isinstance(error, Exception) and not tested else InputError
             raise kind(f"the mechanism raised {error_summary(error, f' {runs}')}") from None
-        return raw if self.encoder is not None else checked_outputs(raw, chunk.size, runs)
+        return raw if self.encoder is not None else check_outputs(raw, chunk.size, runs)
 
     def _each(self, fresh: Callable[[], Any], size: int, rng: np.random.Generator) -> Sequence[Any]:
         """The outputs of so many runs as they are, with the exceptions of calls for one run."""
@@ -166,7 +166,7 @@ class Experiment:
         def call() -> Sequence[Any]:
             return singles(raw(fresh(), number, rng), number)
 
-        return [attempted(lambda: call()[0]) for _ in range(size)] if alone else call()
+        return [attempt(lambda: call()[0]) for _ in range(size)] if alone else call()
 
     def _too_slow(self, runs: str) -> str:
         return (
@@ -181,7 +181,7 @@ class Experiment:
 
     @contextlib.contextmanager
     def drawing(self, reseeded: Sequence[Any] | None = None) -> Iterator[Callable[[Chunk], Both]]:
-        """What draws both sides of chunks, each side in a child process of its own.
+        """Return what draws both sides of chunks, each side in a child process of its own.
 
         Args:
             reseeded: generators that get fresh seeds; those of the process where randomness is own.
@@ -281,7 +281,7 @@ class Trials:
 
     experiment: Experiment
     execution: Execution
-    mapped: Mapped
+    mapped: TaskMap
     journal: TrialJournal | None
     _done: int = field(default=0, init=False)
     _seen: list[Both] = field(default_factory=list, init=False)
@@ -292,8 +292,8 @@ class Trials:
     ) -> Generator[Both, None, None]:
         """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
         self._seen, self._stage = [], (stage, runs)
-        # What another vocabulary encoded is not taken for the same.
         journal = None if stage is Stage.VOCABULARY else self.journal
+        # One number in the journal for stage and vocabulary: rows of another one are not the same.
         place = stage + len(Stage) * getattr(self.experiment.encoder, "number", 0)
         known = {} if journal is None else journal.finished(place)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]

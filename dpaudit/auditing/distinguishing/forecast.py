@@ -36,7 +36,7 @@ _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
 
 @dataclass(frozen=True)
 class Forecast:
-    """What would have been detected, from an audit that refuted nothing.
+    """The least faults that would have been detected, from an audit that refuted nothing.
 
     The event's rates are those of the test runs, brought back onto the claim where chance took them
     beyond, so that a forecast never promises more than is true.
@@ -90,7 +90,7 @@ class Forecast:
         return _least_share(self._found_by_event)
 
     def _found_by_event(self, share: float) -> bool:
-        """Whether the test of an event would find noise that is smaller by this share."""
+        """Tell whether the test of an event would find noise that is smaller by this share."""
         sides = self.shrunk(share)
         drawn = min(self.pilot, *(side.size // 2 for side in sides))
         if drawn < 1:
@@ -214,7 +214,7 @@ def _ratio(epsilon: float) -> str:
 
 
 def _curve_detects(points: Any, scores: Both, runs: int, error: float) -> bool:
-    """Whether a bet, chosen on one half of the scores, would probably have grown to 1/error."""
+    """Tell whether a bet, chosen on half of the scores, would probably have grown to 1/error."""
     edges = quantile_edges(np.concatenate(scores))
     if edges.size == 0 or min(side.size for side in scores) < 2:
         return False

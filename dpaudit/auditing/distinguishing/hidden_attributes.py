@@ -30,7 +30,7 @@ _LIBRARIES = ("pandas", "polars", "scipy", "torch")
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an object is of a kind that is read to the end: data, and nothing that computes.
+    """Tell whether an object is of a kind that is read to the end: data, and nothing that computes.
 
     Classes of one's own may hold anything out of sight; records are read, of a dataclass or a named
     tuple that a module defines and that hold their fields alone.
@@ -54,7 +54,7 @@ def is_plain(value: Any) -> bool:
 
 
 def _is_disguised(value: Any) -> bool:
-    """Whether it is a number or a text that may show another one."""
+    """Tell whether it is a number or a text that may show another one."""
     kind = type(value)
     known = kind in _EXACT or kind.__module__ == "numpy"
     return isinstance(value, int | float | str | bytes) and not known
@@ -65,7 +65,7 @@ class Unread:
 
 
 def riding(value: Any) -> dict[str, Any]:
-    """What an object carries that its numbers, text or fields do not show, by name."""
+    """Return what an object carries that its numbers, text or fields do not show, by name."""
     if isinstance(value, type | ModuleType):
         return {}  # which are unread as they are
     if isinstance(value, np.ndarray | np.generic):
@@ -108,7 +108,7 @@ def _of_tensor(value: Any) -> dict[str, Any]:
 
 
 def _of_class(kind: type) -> dict[str, Any]:
-    """What classes of one's own hold, as text or numbers."""
+    """Return what classes of one's own hold, as text or numbers."""
     own = (each for each in kind.__mro__ if not _of_library(each))
     return {
         f"{each.__name__}.{name}": held
@@ -120,7 +120,7 @@ def _of_class(kind: type) -> dict[str, Any]:
 
 @cache
 def _of_library(kind: type) -> bool:
-    """Whether a class is Python's, or was installed."""
+    """Tell whether a class is Python's, or was installed."""
     package = kind.__module__.partition(".")[0]
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return package in (*sys.stdlib_module_names, _OWN) or "site-packages" in file

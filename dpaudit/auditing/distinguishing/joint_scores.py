@@ -14,7 +14,7 @@ from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.distinguishing.screening import differences
 from dpaudit.mechanisms.pairs import Floats
 
-MOST = 64
+MOST_TOGETHER = 64
 """Entries that are looked at; of more, those that differ most."""
 RUNS_AN_ENTRY = 5
 MOST_PAIRED = 1000
@@ -59,7 +59,7 @@ class NormalScore:
     def fit(cls, x: Floats, x_prime: Floats) -> Self | None:
         """The score of a pilot of shape (n, …); None of single numbers, few runs or infinities."""
         one, other = (side.reshape(len(side), -1) for side in (x, x_prime))
-        size = min(MOST, one.shape[1], len(one) // RUNS_AN_ENTRY)
+        size = min(MOST_TOGETHER, one.shape[1], len(one) // RUNS_AN_ENTRY)
         if size < 2 or one.shape[1] < 2:
             return None
         places = np.arange(one.shape[1])
@@ -136,7 +136,7 @@ def _signs(entries: Floats, centre: Any) -> Floats:
 
 @dataclass(frozen=True)
 class ParityScore:
-    """Whether an odd number of certain entries is above 0, solved from the pilot (mod 2).
+    """The parity of how many of certain entries are above 0, solved from the pilot (mod 2).
 
     Attributes:
         places: of the entries.
@@ -170,7 +170,7 @@ class ParityScore:
 
 
 def _solved(table: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """What solves equations mod 2, whose last column is their right side; None if nothing does."""
+    """Solve equations mod 2, whose last column is their right side; None if nothing does."""
     size, pivots = table.shape[1] - 1, list[int]()
     for column in range(size):
         row = len(pivots)

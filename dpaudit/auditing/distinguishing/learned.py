@@ -51,7 +51,7 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
 
 
 def why_none_is_learned() -> UnsupportedError | None:
-    """What keeps classifiers from being trained; None where nothing does."""
+    """Return what keeps classifiers from being trained; None where nothing does."""
     try:
         _sklearn("linear_model")
     except UnsupportedError as error:

@@ -211,7 +211,7 @@ class CurveNull:
             start = end
 
     def in_words(self, name: str) -> str:
-        """What is rejected, and how clearly."""
+        """Return what is rejected, and how clearly."""
         return f"{name} against the whole curve δ(ε), e-value {self.e_value:.3g}"
 
     def details(self) -> dict[str, Any]:

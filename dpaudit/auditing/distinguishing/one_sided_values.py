@@ -17,7 +17,7 @@ from dpaudit.project import AuditPair
 
 REPEATS = 3
 """Occurrences in a pilot of continuous outputs from which on a value is no chance."""
-MOST = 10_000
+MOST_FLAGGED = 10_000
 """Flagged values a side."""
 CONTINUOUS = 0.9
 """Share of distinct numbers in outputs from which on they count as continuous."""
@@ -69,12 +69,12 @@ class FlaggedScore:
         return Event(upper=-np.inf, direction=Direction.BACKWARD)
 
     def in_words(self, event: Event) -> str | None:
-        """What :meth:`alone` says; None of any other event."""
+        """Return what :meth:`alone` says; None of any other event."""
         flag = event.lower == np.inf or event.upper == -np.inf
         return "output holds a value that one side alone shows" if flag else None
 
 
-def flagged(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
+def flag_values(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
     """The score, with values flagged if the pilot shows any that only one side can show.
 
     They are numbers of one data set that the other does not hold, and numbers that come again and
@@ -99,18 +99,20 @@ def flagged(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
         raw = np.setdiff1d(held[own], held[other])
         told = values[np.isin(values, raw) | (counts >= REPEATS)]
         alone = np.setdiff1d(told, shown[other][0])
-        found.append(tuple(map(float, (np.union1d(alone, raw) if alone.size else alone)[:MOST])))
+        found.append(
+            tuple(map(float, (np.union1d(alone, raw) if alone.size else alone)[:MOST_FLAGGED]))
+        )
     return FlaggedScore(score, found[0], found[1]) if any(found) else score
 
 
 def _numbers(data: Any) -> Floats:
-    """All finite numbers of data of any nesting, up to ``MOST``."""
+    """All finite numbers of data of any nesting, up to ``MOST_FLAGGED``."""
     numbers: list[float] = []
     waiting = [data]
-    while waiting and len(numbers) < MOST:
+    while waiting and len(numbers) < MOST_FLAGGED:
         one = waiting.pop()
         if isinstance(one, np.ndarray) and one.dtype.kind in "biuf":
-            numbers.extend(one.ravel()[:MOST].astype(np.float64).tolist())
+            numbers.extend(one.ravel()[:MOST_FLAGGED].astype(np.float64).tolist())
         elif isinstance(one, int | float):
             numbers.append(float(one))
         elif isinstance(one, dict):

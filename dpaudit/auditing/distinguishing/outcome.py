@@ -26,7 +26,7 @@ from dpaudit.project.subject import AuditPair
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the runs showed.
+    """The results of all runs.
 
     Attributes:
         score: that told the neighbours apart.
@@ -112,7 +112,7 @@ class Outcome:
 
 
 def facts_of_sides(pair: AuditPair, release: Any = None) -> dict[str, bool]:
-    """What details say of a pair whose sides are equal as data, or as the noise meets them."""
+    """Say in details that the sides of a pair are equal, as data or as the noise meets them."""
     sides = pair.x, pair.x_prime
     prepare = getattr(release, "prepare", None)
     with suppress(InputError, TypeError, ValueError):
@@ -122,7 +122,7 @@ def facts_of_sides(pair: AuditPair, release: Any = None) -> dict[str, bool]:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two plain values are equal, whatever their types; nothing else is asked."""
+    """Tell whether two plain values are equal, whatever their types; nothing else is asked."""
     one, other = (
         each.tolist() if isinstance(each, np.ndarray | np.generic) else each
         for each in (one, other)

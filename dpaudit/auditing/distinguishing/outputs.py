@@ -60,8 +60,8 @@ class Raised:
     message: str
 
 
-def attempted(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the exception that it raises; dpaudit's own and others' are passed on.
+def attempt(call: Callable[[], Any]) -> Any:
+    """Return what a call gives, or what it raises; dpaudit's own exceptions are passed on.
 
     Neither too little memory nor an exit is an answer.
     """
@@ -114,8 +114,8 @@ class Plain:
 
     def _rows(self, outputs: Any) -> NDArray[np.float64] | None:
         try:
-            batch = outputs if isinstance(outputs, np.ndarray) else stacked(outputs)
-            rows = checked_outputs(batch, len(outputs), "")
+            batch = outputs if isinstance(outputs, np.ndarray) else stack_outputs(outputs)
+            rows = check_outputs(batch, len(outputs), "")
         except NotPlainError:
             return None
         return rows if rows.shape[1:] == self.shape else None
@@ -139,7 +139,7 @@ def as_array(raw: Any, runs: str = "") -> NDArray[Any]:
     return array
 
 
-def stacked(outputs: Sequence[Any]) -> NDArray[Any]:
+def stack_outputs(outputs: Sequence[Any]) -> NDArray[Any]:
     """Outputs as one array.
 
     Raises:
@@ -153,7 +153,7 @@ def stacked(outputs: Sequence[Any]) -> NDArray[Any]:
         raise _odd("outputs of several shapes", "")
     if len({each.dtype for each in arrays}) > 1:  # together they may be rounded
         for each in arrays:
-            checked_outputs(each[np.newaxis], 1, "")
+            check_outputs(each[np.newaxis], 1, "")
     return np.stack(arrays)
 
 
@@ -164,7 +164,7 @@ def _odd(what: str, runs: str) -> NotPlainError:
     )
 
 
-def checked_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
+def check_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
     """Outputs as floats, shape (size, …).
 
     Raises:

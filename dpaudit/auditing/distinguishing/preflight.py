@@ -17,7 +17,7 @@ CHECK_RUNS = 4
 
 @dataclass(frozen=True)
 class Preflight:
-    """What a few runs show before the experiment begins.
+    """The first look at the code: what a few runs show.
 
     Attributes:
         shape: of one output.
@@ -78,5 +78,5 @@ def preflight(experiment: Experiment) -> Preflight:
 
 
 def _continuous(*outputs: NDArray[np.float64]) -> bool:
-    """Whether there are outputs that are no whole numbers, which do not repeat by chance."""
+    """Tell whether there are outputs that are no whole numbers, which do not repeat by chance."""
     return any(bool((array != np.floor(array)).any()) for array in outputs)

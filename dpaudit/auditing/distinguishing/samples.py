@@ -64,7 +64,7 @@ def _shrunk(side: Floats, centre: Any, factor: float) -> Floats:
 
 
 def _continuous(outputs: Floats) -> bool:
-    """Whether there are several outputs, and most differ from each other."""
+    """Tell whether there are several outputs, and most differ from each other."""
     if len(outputs) < 2:
         return False
     return len(np.unique(outputs.reshape(len(outputs), -1), axis=0)) > 0.9 * len(outputs)

@@ -36,7 +36,7 @@ class Score(Protocol):
 
 
 def is_scalar(outputs: Floats) -> bool:
-    """Whether every output, shape (n, …), is one number."""
+    """Tell whether every output, shape (n, …), is one number."""
     return outputs[:1].size == 1
 
 
@@ -146,7 +146,7 @@ class FixedScore:
     method: str = "white-box fixed score"
 
     def __call__(self, outputs: Floats) -> Floats:
-        """What the function gives, shape (n,)."""
+        """Return what the function gives, shape (n,)."""
         return np.asarray(self.function(outputs), dtype=np.float64)
 
 

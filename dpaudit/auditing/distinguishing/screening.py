@@ -36,7 +36,7 @@ def scaled(columns: Floats, centre: Floats, width: Floats) -> Floats:
 
 
 def differences(x: Floats, x_prime: Floats) -> Floats:
-    """How clearly each column differs, as the largest of a few t-statistics.
+    """Tell how clearly each column differs, as the largest of a few t-statistics.
 
     They compare means, squares, and how often an entry is there, 0, the median, or the least or
     largest one of a side.
@@ -86,7 +86,7 @@ class ColumnScore:
         return outputs.reshape(len(outputs), -1)[:, self.place].astype(np.float64)
 
     def in_words(self, event: Event) -> str | None:
-        """What an event of a flag says; None of any other score."""
+        """Return what an event of a flag says; None of any other score."""
         yes, no = event.indicator([1.0, 0.0])
         if not self.flag or yes == no:
             return None

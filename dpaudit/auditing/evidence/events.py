@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.tilt import smoothed_rates
+from dpaudit.auditing.evidence.tilt import smooth_rates
 from dpaudit.auditing.evidence.types import (
     Direction,
     Event,
@@ -168,7 +168,7 @@ def choose_event(
     quantile = -float(ndtri(confidence_failure(confidence)))
     pilot = _Pilot.of(first, second, rare=rare)
     raw = pilot.rates(pilot.first, first.size), pilot.rates(pilot.second, second.size)
-    smooth_cells = smoothed_rates(pilot.cuts, pilot.first, pilot.second)
+    smooth_cells = smooth_rates(pilot.cuts, pilot.first, pilot.second)
     smooth = tuple(
         pilot.rates(cells * size, size)
         for cells, size in zip(smooth_cells, (first.size, second.size), strict=True)
@@ -192,7 +192,7 @@ def choose_event(
 
 
 def pilot_size(runs: int) -> int:
-    """How many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
+    """Tell how many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
 
     Example:
         >>> pilot_size(10_000), pilot_size(300), pilot_size(20)

@@ -70,7 +70,7 @@ def fdp_p_value(canaries: int, guesses: int, correct: int, least: Least) -> floa
 
 
 def fdp_rejects(canaries: int, guesses: int, correct: int, least: Least, error: float) -> bool:
-    """Whether ``P(C >= correct) = error`` is more than the curve allows: a test of level ``error``.
+    """Test at level ``error`` whether ``P(C >= correct) = error`` is more than the curve allows.
 
     Raises:
         InputError: if not ``correct <= guesses <= canaries``, or ``error`` is not in (0, 1).

@@ -37,7 +37,7 @@ def _fits(features: Floats, hits: Floats, totals: Floats) -> tuple[Floats, Float
     return likelihoods, 1.0 / (1.0 + np.exp(-odds))
 
 
-def smoothed_rates(values: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+def smooth_rates(values: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Smoothed probabilities of cells of scores under x and under x'.
 
     Args:

@@ -25,7 +25,7 @@ _LEAST = math.ulp(0.0)
 
 
 class Direction(StrEnum):
-    """Which of the two neighbours is put on the large side of ``p <= exp(epsilon) q + delta``."""
+    """The neighbour that is put on the large side of ``p <= exp(epsilon) q + delta``."""
 
     FORWARD = "x to x'"
     BACKWARD = "x' to x"
@@ -44,7 +44,7 @@ def _end(value: float, outside: float, closed: str, opened: str) -> tuple[str, s
 
 
 def _simple(value: float) -> bool:
-    """Whether the six digits that are shown are the whole number."""
+    """Tell whether the six digits that are shown are the whole number."""
     return math.isfinite(value) and abs(value) != _LEAST and float(f"{value:.6g}") == value
 
 
@@ -133,7 +133,7 @@ class Event(Checked):
             )
 
     def indicator(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each score of a one-dimensional array lies in the event."""
+        """Tell whether each score of a one-dimensional array lies in the event."""
         values = as_scores(scores=scores)
         inside: NDArray[np.bool_] = (values >= self.lower) & (values <= self.upper)
         return ~inside if self.complement else inside
@@ -179,7 +179,7 @@ class Event(Checked):
 
 @dataclass(frozen=True)
 class PairCounts(Record):
-    """How often an event occurred in independent runs on two neighbours.
+    """Counts of an event in independent runs on two neighbours.
 
     Attributes:
         hits: occurrences ``a`` on the side that is expected to be more likely.

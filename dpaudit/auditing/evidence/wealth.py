@@ -59,7 +59,7 @@ class Wealth:
         return log_weights - _log_sum(log_weights)
 
     def _counts(self, first: Floats, second: Floats) -> Floats:
-        """How many pairs fell into each of the ``B * B`` cells."""
+        """Tell how many pairs fell into each of the ``B * B`` cells."""
         assert self.edges is not None
         bins = self.edges.size + 1
         cells = np.searchsorted(self.edges, first, side="right") * bins

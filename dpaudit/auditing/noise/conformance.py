@@ -58,7 +58,7 @@ class Conformance:
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """What the draws showed.
+    """The findings on draws, and what could be tested.
 
     Attributes:
         tested: one entry an invocation that was tested.

@@ -31,7 +31,7 @@ _UNIFORM_BITS = 53
 
 @dataclass(frozen=True)
 class FloatReport:
-    """What the samples showed.
+    """The findings on samples.
 
     Attributes:
         findings: leaks, worst first; empty if none.

@@ -53,7 +53,7 @@ def repeats(outputs: Floats, others: Floats | None = None) -> list[Finding]:
 
 
 def _atoms(entries: Floats, others: Floats) -> NDArray[np.bool_]:
-    """Which entries of a column are no noise of their own."""
+    """Tell which entries of a column are no noise of their own."""
     values, counts = np.unique(entries, return_counts=True)
     written = values == [float(f"{value:.6g}") for value in values]
     bounds = len(values) > FEWEST and (np.sort(counts)[:-2] == 1).all()

@@ -40,7 +40,7 @@ def _slack(one: Step, two: Step) -> float:
 
 @dataclass(frozen=True)
 class Telling:
-    """How much findings tell of the data that show them.
+    """The measure of what findings tell of the data that show them.
 
     Attributes:
         values: whether names of units and distances of values are told. Both are private; without
@@ -50,11 +50,11 @@ class Telling:
     values: bool = True
 
     def place(self, step: Step) -> str:
-        """Where a release was asked for."""
+        """Tell where a release was asked for."""
         return step.place if self.values else f"{step.invocation.at!r} ({step.source})"
 
     def apart(self, observed: float, declared: float) -> str:
-        """How far two values are apart."""
+        """Tell how far two values are apart."""
         if self.values:
             return f"{observed:.6g} apart"
         if not 0 < declared < observed < math.inf:
@@ -96,7 +96,7 @@ def _steps(hops: float) -> str:
 
 
 def differ(one: Step, two: Step) -> bool:
-    """Whether pre-noise values differ by more than rounding."""
+    """Tell whether pre-noise values differ by more than rounding."""
     return one.distance(two) > _slack(one, two)
 
 
@@ -163,7 +163,7 @@ def parts_of_others(
 
 
 def _both(one: Floats, two: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """What parts the first has more often, and those of the second; and the other way round."""
+    """Yield what the first has more often beside what the second has, and the other way round."""
     kinds = Counter(map(bytes, one)), Counter(map(bytes, two))
     gone, come = (
         np.frombuffer(b"".join(more.elements())).reshape(-1, one.shape[1])
@@ -174,7 +174,7 @@ def _both(one: Floats, two: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _without(parts: Floats, others: Floats, near: float) -> int:
-    """How many parts have none of the others near."""
+    """Tell how many parts have none of the others near."""
     if not len(others):
         return len(parts)
     distances, _ = KDTree(others).query(parts, distance_upper_bound=near)

@@ -32,10 +32,10 @@ _FEW = 3
 
 
 class Runnable(Protocol):
-    """What can be replayed: every :class:`~dpaudit.project.subject.Subject` that can be run."""
+    """An algorithm that can be replayed, such as a :class:`~dpaudit.project.subject.Subject`."""
 
     def plan(self) -> Plan:
-        """What it declares."""
+        """Return what it declares."""
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> Any:
         """Run on data, which leave only through the ledger."""
@@ -49,7 +49,7 @@ class ReplayableDraw(ExternalDraw, Protocol):
         """The private value before noise."""
 
     def released(self) -> NDArray[Any]:
-        """What came out of :meth:`draw`."""
+        """Return what came out of :meth:`draw`."""
 
     def impose(self, released: ArrayLike) -> None:
         """Put an earlier release in place of the one just drawn."""
@@ -162,12 +162,12 @@ class Step:
         )
 
     def follows(self, other: Step) -> bool:
-        """Whether the control flow that led here is the same."""
+        """Tell whether the control flow that led here is the same."""
         mine = (self.invocation.at, self.unit, self.turn)
         return mine == (other.invocation.at, other.unit, other.turn)
 
     def distance(self, other: Step) -> float:
-        """How far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
+        """Tell how far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
         if self.keys != other.keys:
             return self._by_key(other).distance(other._by_key(self))
         if self.value.shape != other.value.shape:
@@ -224,7 +224,7 @@ class RecordingNoise(OwnProcess):
 
     def release_sum(self, entry: Entry, value: NDArray[Any], parts: Floats) -> Released:
         """One release, kept with what each unit adds to it."""
-        return self.release(entry, value, parts=told_apart(parts))
+        return self.release(entry, value, parts=part_signatures(parts))
 
     def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
         """Counts of private keys, kept with these; told is what the first run told."""
@@ -262,7 +262,7 @@ class RecordingNoise(OwnProcess):
         self._keep(entry, value, external.released(), facts=facts)
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
-        """Who takes part, kept with the release that follows."""
+        """Tell who takes part, kept with the release that follows."""
         places = (self._choose or self._sampled)(invocation, units)
         members = {units[place] for place in places}
         self._waiting[invocation.at] = {unit: unit in members for unit in units}
@@ -367,7 +367,7 @@ def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:
     return np.array(mechanism.prepare(value))
 
 
-def told_apart(parts: Floats) -> Floats:
+def part_signatures(parts: Floats) -> Floats:
     """A few numbers of every part that is not zero, which differ where parts do."""
     own: Floats = parts[parts.any(axis=1)] + 0.0  # no negative zeros
     if own.shape[1] <= _FEW:

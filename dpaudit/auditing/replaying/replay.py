@@ -41,7 +41,7 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
 
-__all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
+__all__ = ["Comparison", "RecordedRun", "ReplayReport", "Routine", "record", "replay"]
 
 _found = FindingTable(__name__)
 
@@ -69,7 +69,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What a replay showed.
+    """The findings of a replay, release by release.
 
     Attributes:
         comparisons: every release up to the first divergence of control flow.
@@ -130,7 +130,7 @@ def record(
     seed: int = 0,
     choose: Choose | None = None,
     telling: Telling = EVERYTHING,
-) -> Recorded:
+) -> RecordedRun:
     """Run an algorithm once, and keep what it released.
 
     Args:
@@ -147,7 +147,7 @@ def record(
     run = ran(algorithm, x, RecordingNoise(_generators(seed)[0], choose), _generators(seed)[1])
     if run.error is not None:
         raise run.error
-    return Recorded(algorithm, seed, run, telling)
+    return RecordedRun(algorithm, seed, run, telling)
 
 
 def own_generator(seed: int) -> np.random.Generator:
@@ -160,7 +160,7 @@ def _generators(seed: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
 
 
-class Recorded:
+class RecordedRun:
     """A run on x, with which runs on other data are compared.
 
     Attributes:
@@ -197,7 +197,7 @@ class Recorded:
         return ran(self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any) -> Finding | None:
-        """What differs between two runs on the same data with the same seeds and releases.
+        """Return what differs between two runs on the same data with the same seeds and releases.
 
         The second run's ledger has a generator of its own, so that a result which knows the noise
         differs too.
@@ -215,7 +215,7 @@ class Recorded:
         return _found("hidden-randomness", place="its result")
 
     def with_other_samples(self, x: Any) -> list[Finding]:
-        """What shows who took part, but the values before noise; nothing may."""
+        """Return what shows who took part, but the values before noise; nothing may."""
         if not any(step.sample for step in self.run.steps):
             return []
         other = FloatNoise(np.random.default_rng([self.seed, 1])).sample

@@ -31,7 +31,7 @@ _DOOR = Ledger.__module__.rpartition(".")[0]
 
 
 class Ended(Enum):
-    """How a run ended."""
+    """An end of a run."""
 
     FINISHED = "finished"
     DIVERGED = "diverged"
@@ -182,7 +182,7 @@ def _heard(printed: io.StringIO) -> Iterator[None]:
 
 
 def _published(result: Any) -> Any:
-    """What others see of a result: not what is kept for its owner.
+    """Return what others see of a result: not what is kept for its owner.
 
     Of a record, the text too: equal values of other types, or in another order, can be told apart.
     """
@@ -196,7 +196,7 @@ def _published(result: Any) -> Any:
 
 
 def shown(one: Any, two: Any, where: str = "") -> str:
-    """Where two results differ, as a path of names; empty if nowhere."""
+    """Tell where two results differ, as a path of names; empty if nowhere."""
     if equal(one, two):
         return ""
     if isinstance(one, Mapping) and isinstance(two, Mapping):

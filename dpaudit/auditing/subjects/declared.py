@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting import privacy_curve
-from dpaudit.auditing.distinguishing.design import chosen_scores
+from dpaudit.auditing.distinguishing.design import score_tuple
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.learned import learn_scores
@@ -77,7 +77,7 @@ def audit_subject(
         epsilon=claim.epsilon,
         delta=claim.delta,
         curve=curve,
-        score=(*_declared_scores(subject, plan, pair, execution), *chosen_scores(score)),
+        score=(*_declared_scores(subject, plan, pair, execution), *score_tuple(score)),
         learn=learn_scores,
         stop_early=stop_early,
         execution=execution,
@@ -112,7 +112,7 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
 
 
 def null(claim: Claim, curve: object) -> str:
-    """What an audit of a claim tests, for its record."""
+    """Return what an audit of a claim tests, for its record."""
     if curve is None:
         return "(ε, δ) alone"
     if hasattr(curve, "rates"):
@@ -136,7 +136,7 @@ def _declared_scores(
         return ()
     if type(subject).audit_release is not Subject.audit_release:
         experiment = Experiment.of(subject.audit_release, pair, execution)
-        shown, _ = experiment.both(Chunk(Stage.CHECK, 3, 0, 1))
+        shown, _ = experiment.both(Chunk(Stage.CHECK, 3, 0, 1))  # one run, which tests nothing
         if shown.shape[1:] != np.shape(mechanism.checked(pair.x)):
             return ()
     return (score,)

@@ -12,11 +12,10 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from dpaudit.auditing.distinguishing.outcome import as_json, facts_of_sides
-from dpaudit.auditing.evidence.exact import hockey_stick, loss_ratio
+from dpaudit.auditing.evidence.exact import Probability, hockey_stick, loss_ratio
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.project import AuditPair
 
-Probability = Fraction | float
 ROUNDING = 1e-12
 """Relative error that float probabilities and logarithms may have; no claim is refuted by less."""
 

@@ -306,7 +306,7 @@ class _Looks:
     good: list[tuple[float, int, AuditPair]] = field(default_factory=list)
 
     def at(self, pairs: Sequence[AuditPair], each: int) -> list[float | None]:
-        """What they promise; None where they are refused."""
+        """Return what they promise; None where they are refused."""
         known = vars(Experiment.of(self.release, pairs[0], self.execution))
         plain = _Several(**known, pairs=tuple(pairs), first=self.number)
         promises: list[float | None] = []

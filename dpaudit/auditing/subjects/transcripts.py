@@ -221,7 +221,7 @@ def audit_transcript(
 
 
 def _most_entries(algorithm: Runnable, pair: AuditPair, seed: int) -> int:
-    """How many numbers one run releases; twice as many where runs differ."""
+    """Tell how many numbers one run releases; twice as many where runs differ."""
     sizes = {
         Transcripts(algorithm, seed)(data, 1, np.random.default_rng(number)).shape[1] - 1
         for number in range(3)

@@ -65,7 +65,7 @@ class Hidden:
         return chosen
 
     def takes_part(self, step: Step) -> bool:
-        """Whether the unit was in the sample of a release."""
+        """Tell whether the unit was in the sample of a release."""
         inside = list((step.sample or {}).values())
         return len(inside) == self.units and inside[self.place]
 
@@ -110,7 +110,7 @@ def _require_theorem(use: Invocation) -> None:
 
 
 def _units(algorithm: Runnable, data: Any, seed: int) -> int:
-    """How many units a run on the data samples from."""
+    """Tell how many units a run on the data samples from."""
     steps = [step for step in record(algorithm, data, seed).run.steps if step.invocation.sampling]
     counts = {len(step.sample or ()) for step in steps}
     if len(counts) != 1 or counts == {0}:
@@ -122,7 +122,7 @@ def _units(algorithm: Runnable, data: Any, seed: int) -> int:
 
 
 def _place(units: int, size: int, moved: Callable[[Sequence[int]], bool]) -> int:
-    """Which unit moves releases, by samples of a size, or of any size where it is 0."""
+    """Tell which unit moves releases, by samples of a size, or of any size where it is 0."""
     left = list(range(units if units != size else 1))
     while len(left) > 1:
         half, rest = left[: len(left) // 2], left[len(left) // 2 :]

@@ -72,7 +72,7 @@ def scaffold(name: str, kind: Kind = Kind.SURVEY, *, within: Path | str = ".") -
 
 
 def _requirement(extras: str) -> str:
-    """What pip installs the running dpaudit from: the index, a repository, or a folder."""
+    """Return what pip installs the running dpaudit from: the index, a repository, or a folder."""
     own = metadata.distribution("dpaudit")
     origin = json.loads(own.read_text("direct_url.json") or "{}")
     if not origin:

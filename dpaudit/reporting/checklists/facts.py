@@ -31,7 +31,7 @@ _NARROWING = re.compile(
 
 
 class Level(Enum):
-    """What a unit of privacy stands for, as far as its name tells."""
+    """The meaning of a unit of privacy, as far as its name tells."""
 
     PERSON = auto()
     EVENT = auto()
@@ -88,7 +88,7 @@ class Facts:
         return ""
 
     def found(self, rules: Collection[str]) -> tuple[str, ...]:
-        """Which of these rules the certificate has a finding of."""
+        """Tell which of these rules the certificate has a finding of."""
         return tuple(dict.fromkeys(f.rule for f in self.certificate.findings if f.rule in rules))
 
     @cached_property

@@ -15,7 +15,7 @@ _OTHERWISE = "otherwise"
 
 
 class Status(StrEnum):
-    """What a certificate says about one item."""
+    """The answer of a certificate to one item."""
 
     MET = "met"
     """The certificate shows that it is."""
@@ -63,7 +63,7 @@ class Checklist:
     items: tuple[ChecklistItem, ...]
 
     def count(self, status: Status) -> int:
-        """How many items have that status."""
+        """Tell how many items have that status."""
         return sum(item.status is status for item in self.items)
 
     @property

@@ -35,7 +35,7 @@ def terms(facts: Facts) -> Mapping[str, Any]:
 
 
 def _of_proof(facts: Facts) -> dict[str, Any]:
-    """What is proved, and how far it can be relied on."""
+    """Return what is proved, and how far it can be relied on."""
     proved, guarantee = facts.proved, facts.certificate.guarantee
     delta = 0.0 if guarantee is None else guarantee.delta
     theorem = "" if guarantee is None else words.ACCOUNTANTS.get(guarantee.accountant, "")
@@ -75,7 +75,7 @@ def _of_statements(facts: Facts) -> dict[str, Any]:
 
 
 def _of_plan(facts: Facts) -> dict[str, Any]:
-    """What is declared: who is protected, against whom, and by what."""
+    """Return what is declared: who is protected, against whom, and by what."""
     plan, trusted = facts.plan, facts.trust_models
     adversary = words.adversary(plan.trust)
     return {
@@ -101,7 +101,7 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
 
 
 def _fails(mechanism: Mechanism) -> bool:
-    """Whether its loss may be infinite, as far as its fields tell."""
+    """Tell whether its loss may be infinite, as far as its fields tell."""
     telling = isinstance(mechanism, TruncatedLaplace | StableHistogram)
     return telling or getattr(mechanism, "delta", 0.0) > 0
 
@@ -111,7 +111,7 @@ def _kinds(mechanisms: Iterable[Mechanism]) -> str:
 
 
 def _of_record(facts: Facts) -> dict[str, Any]:
-    """What else the certificate records: findings, code, configuration, and a run."""
+    """Return what else the certificate records: findings, code, configuration, and a run."""
     certificate, run = facts.certificate, facts.certificate.run
     results = [] if run is None else sorted({*run["summary"], *run["series"]})
     return {

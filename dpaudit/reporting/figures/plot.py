@@ -42,7 +42,7 @@ class Ink(StrEnum):
 
 
 class Mark(StrEnum):
-    """How a point, or an entry of a legend, is drawn."""
+    """The shape of a point, or of an entry of a legend."""
 
     LINE = "line"
     CIRCLE = "circle"

@@ -12,7 +12,7 @@ from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.reporting.composition import Growth, Step
-from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
+from dpaudit.reporting.curves import best_odds, densify, proved_points, trade_off
 from dpaudit.reporting.figures.plot import Dot, Figure, Ink, Key, Line, Mark, Plot
 
 
@@ -45,7 +45,7 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
     floor = _floor(deltas)
     lines, dots, legend = [], [], []
     if points:
-        epsilon, delta = densified(points)
+        epsilon, delta = densify(points)
         lines.append(Line(epsilon, np.maximum(delta, floor), Ink.PROVED))
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved: (ε, δ) holds on and above it"))
     if proved is not None and proved.epsilon < math.inf:
@@ -71,7 +71,7 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
 
 
 def _floor(deltas: Sequence[float]) -> float:
-    """Where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
+    """Tell where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
     least = min((delta for delta in deltas if delta > 0), default=1e-6)
     return float(10.0 ** (max(math.floor(math.log10(least)), -30) - 1))
 

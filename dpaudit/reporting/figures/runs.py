@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpaudit.base.numbers import plain
-from dpaudit.reporting.curves import thinned
+from dpaudit.reporting.curves import thin_series
 from dpaudit.reporting.figures.plot import LARGEST, Figure, Ink, Key, Line, Mark, Plot
 
 _LINES_A_FIGURE = 6
@@ -31,7 +31,7 @@ def _share_axes(one: Sequence[float], other: Sequence[float], lines: int) -> boo
 
 
 def _clipping_note(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """What to say where values are too large to be drawn."""
+    """Return what to say where values are too large to be drawn."""
     if max(abs(value) for name in names for value in series[name]) <= LARGEST:
         return ""
     return f" Values beyond ±{LARGEST:g} are drawn as ±{LARGEST:g}; the table has them."
@@ -42,7 +42,7 @@ def _series_figure(
 ) -> Figure:
     lines, legend, spoken = [], [], []
     for ink, pattern, name in zip(Ink.series(), _PATTERNS, names, strict=False):
-        lines.append(Line(*thinned(series[name]), ink, pattern))
+        lines.append(Line(*thin_series(series[name]), ink, pattern))
         legend.append(Key(Mark.LINE, ink, name, pattern))
         spoken.append(f"{name} ends at {plain(float(series[name][-1]))}")
     about = f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}."

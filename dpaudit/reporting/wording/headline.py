@@ -101,7 +101,7 @@ def headline(certificate: Certificate) -> Headline:
 
 
 def _of_audits_alone(certificate: Certificate) -> bool:
-    """Whether attacks on a claim without a plan, a proof or a rehearsal are all that there is."""
+    """Tell whether there are attacks on a claim, and no plan, proof or rehearsal."""
     opaque = all(isinstance(each.mechanism, Opaque) for each in certificate.plan.invocations)
     nothing = certificate.guarantee is None and certificate.rehearsal is None
     attacked = certificate.claim is not None and bool(certificate.audits)
@@ -109,7 +109,7 @@ def _of_audits_alone(certificate: Certificate) -> bool:
 
 
 def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
-    """What was attacked, which claim, with which result, and what would have been found."""
+    """Return what was attacked, which claim, with which result, and what would have been found."""
     refuting, verdict = strongest_refutation(certificate), certificate.verdict
     shown = refuting or max(certificate.audits, key=lambda audit: audit.runs)
     stated = "" if certificate.claim is None else words.stated(certificate.claim)
@@ -147,13 +147,13 @@ def _is_by_filter(certificate: Certificate) -> bool:
 
 
 def _stated_laws(certificate: Certificate) -> str:
-    """What of the proof is somebody's word, in a sentence; empty where nothing is."""
+    """Return what of the proof is somebody's word, in a sentence; empty where nothing is."""
     laws = (each for each in certificate.assumptions if each.premise is Premise.LAWS)
     return "".join(each.evidence for each in laws if each.standing is not Standing.ENFORCED)
 
 
 def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
-    """How the noise of a run was drawn, where that is no deployment's way."""
+    """Tell how the noise of a run was drawn, where that is no deployment's way."""
     ledger = (certificate.run or {}).get("ledger", {})
     if ledger.get("seeded"):
         return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
@@ -165,7 +165,7 @@ def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
 
 
 def passed_filter(certificate: Certificate) -> tuple[str, ...]:
-    """What a privacy filter admitted, in a sentence, where there was one."""
+    """Return what a privacy filter admitted, in a sentence, where there was one."""
     made = certificate.filtered
     if made is None:
         return ()
@@ -174,7 +174,7 @@ def passed_filter(certificate: Certificate) -> tuple[str, ...]:
 
 
 def checked(certificate: Certificate) -> str:
-    """What the independent checker proves, in a sentence."""
+    """Return what the independent checker proves, in a sentence."""
     made = certificate.checked
     if made is None:
         return "No independent checker was asked."
@@ -185,7 +185,7 @@ def checked(certificate: Certificate) -> str:
 
 
 def rests_on(certificate: Certificate) -> str:
-    """How the assumptions behind the proof are known to hold, in one sentence."""
+    """Tell how the assumptions behind the proof are known to hold, in one sentence."""
     if not certificate.assumptions:
         return "This certificate is of an older kind, which says nothing of the code."
     laws = _stated_laws(certificate)
@@ -285,7 +285,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
 
 
 def _unfounded_proof(certificate: Certificate, odds: Odds) -> str:
-    """Why a proof for the declared plan is none for what runs."""
+    """Tell why a proof for the declared plan is none for what runs."""
     proof = "The accountant’s proof speaks of the declared plan"
     if odds.contradicted:
         return f"{proof}; an attack shows more than it allows, so this is not what was attacked."

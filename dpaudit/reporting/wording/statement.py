@@ -33,7 +33,7 @@ _NO_THEOREM = "Not computed: no theorem here covers it."
 
 @dataclass(frozen=True)
 class Assumption:
-    """What the number rests on.
+    """An assumption that the number rests on.
 
     Attributes:
         holds: the assumption.
@@ -62,7 +62,7 @@ class Statement:
 
 
 def statement(certificate: Certificate) -> Statement:
-    """What is proved, of what, and under which assumptions."""
+    """Return what is proved, of what, and under which assumptions."""
     plan, proved = certificate.plan, certificate.guarantee
     finite = proved is not None and proved.epsilon < math.inf
     return Statement(
@@ -133,13 +133,13 @@ def _assumed(name: str, left: str, **facts: Any) -> Assumption:
 
 @dataclass(frozen=True)
 class _ChangedPlan:
-    """What is proved of a changed plan, at the δ of the guarantee."""
+    """The proof of a changed plan, at the δ of the guarantee."""
 
     delta: float
     accountant: str
 
     def of(self, change: Callable[[], Plan]) -> str:
-        """What is proved of it, in words."""
+        """Return what is proved of it, in words."""
         try:
             least = self._composition(change()).epsilon(self.delta).upper
         except (UnsupportedError, InputError):
@@ -147,7 +147,7 @@ class _ChangedPlan:
         return f"ε = {up(least)} is proved." if least < math.inf else _NOTHING
 
     def of_each(self, plan: Plan, change: Callable[[Invocation], Invocation]) -> str:
-        """What is proved of the plan with every invocation changed."""
+        """Return what is proved of the plan with every invocation changed."""
         return self.of(lambda: Plan(tuple(map(change, plan.invocations))))
 
     def _composition(self, plan: Plan) -> Composition:

@@ -40,7 +40,7 @@ def invocation_rows(plan: Plan) -> tuple[Row, ...]:
 
 
 def rehearsal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
-    """What was rehearsed, by name."""
+    """Return what was rehearsed, by name."""
     made = certificate.rehearsal
     if made is None:
         return ()
@@ -149,7 +149,7 @@ def _nested(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_row(value: Any) -> bool:
-    """Whether it is a short list of simple values."""
+    """Tell whether it is a short list of simple values."""
     simple = isinstance(value, list | tuple) and 0 < len(value) <= _LONGEST_ROW
     return simple and not any(isinstance(item, list | tuple | Mapping) for item in value)
 
@@ -164,7 +164,7 @@ def spaced(name: str) -> str:
 
 
 def commands(certificate: Certificate) -> tuple[str, ...]:
-    """What makes the certificate again, as lines for a shell; a comment says what they do not."""
+    """Write what makes the certificate again, as lines for a shell, and what they do not make."""
     return (*_making(certificate), "dpaudit verify certificate.json")
 
 
@@ -226,7 +226,7 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
 
 
 def _of_training(audit: AuditRecord) -> Iterator[str]:
-    """What the command says of canaries and of the models that judge them."""
+    """Return what the command says of canaries and of the models that judge them."""
     details = audit.details
     yield from ("--canaries", str(details["canaries"] // max(1, audit.runs)))
     for name in ("attack", "shadows", "targets"):
@@ -235,7 +235,7 @@ def _of_training(audit: AuditRecord) -> Iterator[str]:
 
 
 def _tested(claim: Claim | None, audit: AuditRecord) -> list[str]:
-    """What an audit tests: a claim of a risk, which may be more than one (ε, δ), or these."""
+    """Write what an audit tests: a claim of a risk, which may be more than one (ε, δ), or these."""
     if "plan" in audit.details:
         return ["--plan", str(audit.details["plan"]), "--delta", repr(audit.delta)]
     tested = (audit.claim_epsilon, audit.delta)
@@ -250,7 +250,7 @@ def _stated(claim: Claim) -> str:
 
 
 def _of_function(details: Mapping[str, Any]) -> Iterator[str]:
-    """What the command says of a function beside its claim."""
+    """Return what the command says of a function beside its claim."""
     if "target" not in details:
         return
     if "plan" not in details:

@@ -46,13 +46,13 @@ def stated(claim: Claim) -> str:
 
 
 def adversary(trust: TrustModel) -> str:
-    """Who is guessing: the start of a sentence."""
+    """Tell who is guessing: the start of a sentence."""
     said: str = _WORDS["adversary"][trust]
     return said
 
 
 def trusted(plan: Plan) -> tuple[str, ...]:
-    """Who has to be trusted for the guarantee of the whole plan, and what the adversary sees."""
+    """Tell who has to be trusted for the whole plan, and what the adversary sees."""
     counted = Counter(invocation.trust for invocation in plan.invocations)
     whole = TRUST[plan.trust]
     if len(counted) == 1:
@@ -66,12 +66,12 @@ def trusted(plan: Plan) -> tuple[str, ...]:
 
 
 def secret(relation: Relation) -> str:
-    """What is being guessed, as it follows on "a guess about"."""
+    """Return what is being guessed, as it follows on "a guess about"."""
     return _of_relation("secret", relation)
 
 
 def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
-    """Which data sets the guarantee makes hard to tell apart."""
+    """Tell which data sets the guarantee makes hard to tell apart."""
     return _of_relation("neighbours", relation, unit)
 
 
@@ -84,7 +84,7 @@ def _of_relation(table: str, relation: Relation, unit: PrivacyUnit | None = None
 
 
 def published(certificate: Certificate) -> tuple[str, ...]:
-    """What the adversary sees, one line for each kind of mechanism."""
+    """Return what the adversary sees, one line for each kind of mechanism."""
     releases, passed = Counter[str](), Counter[str]()
     filtered = certificate.filtered
     for invocation in certificate.plan.invocations:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dpaudit.auditing.children import Child, EndedError, HangsError
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.evidence.types import Flags, as_scores
-from dpaudit.auditing.execution import Execution, Mapped
+from dpaudit.auditing.execution import Execution, TaskMap
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.processes import uninterrupted
 from dpaudit.base.validate import probability, real_array
@@ -73,7 +73,7 @@ def train_models(
     masks: Flags,
     seed: int,
     role: Role,
-    mapped: Mapped = map,
+    mapped: TaskMap = map,
     execution: Execution = NO_LIMIT,
 ) -> Floats:
     """Return the scores of one model for each mask, the same wherever they are trained.

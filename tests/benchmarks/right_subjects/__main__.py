@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpaudit import Severity, Subject
-from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.rehearsing import rehearse_subject
 from tests.benchmarks.right_subjects import containers, everyday, frames, learning, unusual
 
 ROOMS = (frames, learning, containers, unusual, everyday)
@@ -59,7 +59,7 @@ class Tally:
 
     def rehearse(self, subject: Subject, seed: int) -> None:
         start = time.perf_counter()
-        outcome = rehearsed(subject, type(subject).__name__, seed=seed)
+        outcome = rehearse_subject(subject, type(subject).__name__, seed=seed)
         self.seconds.append(time.perf_counter() - start)
         loud = [each for each in outcome.findings if each.severity is not Severity.NOTE]
         self.alarmed += bool(loud)

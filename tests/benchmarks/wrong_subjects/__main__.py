@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dpaudit.certificate import Certificate, Standing, Verdict
 from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.rehearsing import rehearse_subject
 from tests.benchmarks.wrong_subjects import caps, files, kept, values, whose
 from tests.benchmarks.wrong_subjects.shop import Wrong
 
@@ -39,7 +39,7 @@ def certificate_of(kind: type[Wrong], seed: int = 0) -> Certificate:
     """The certificate of a subject, its code rehearsed on the purchases with a seed."""
     target = find_target(f"{kind.__module__}:{kind.__name__}", {})
     assert target.subject is not None
-    shown = rehearsed(target.subject, target.record.name, plan=target.plan, seed=seed)
+    shown = rehearse_subject(target.subject, target.record.name, plan=target.plan, seed=seed)
     return certified(target).with_rehearsal(shown.record, shown.findings)
 
 

@@ -142,7 +142,7 @@ def test_what_a_file_leaves_out_has_a_default(read, tmp_path):
         (SUBJECT + "audit = [{}, { pair = [1] }]", "audit 2: pair is .* array of two data sets"),
         (SUBJECT + "audit = [{ pair = [1, inf] }]", "pair is .*; it may hold finite numbers"),
         (SUBJECT + "audit = [{ pair = [1, 2020-01-01] }]", "pair is .*; it may hold finite"),
-        (SUBJECT + "audit = [{ every_pair = 1 }]", "every_pair is 1; give true or false"),
+        (SUBJECT + "audit = [{ every_pair = 1 }]", "every_pair is 1; it must be true or false"),
         (SUBJECT + "audit = [{ every_pair = true, pair = [1, 2] }]", "keep one of them"),
         (SUBJECT + 'audit = [{ code = "f.py:f" }]', "code is given without a pair"),
         (SUBJECT + 'audit = [{ code = "f:f", pair = [1, 2], exact = true }]', "exact and code"),

@@ -195,7 +195,7 @@ def test_what_is_no_method(methods, name, settings, message):
 
 
 def test_functions_and_subjects_of_modules():
-    assert targets.find_function("examples:Answers", {}) is None
-    assert targets.find_function("math:sqrt", {}) is math.sqrt
+    assert isinstance(targets.find_code("examples:Answers", {}).subject, Subject)
+    assert targets.find_code("math:sqrt", {}) is math.sqrt
     with pytest.raises(InputError, match="is a subject"):
         targets.load_function("examples:Answers")

@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.plan import AddRemove, ReplaceOne, ZeroOut
 from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.neighbours import derived, elsewhere
+from dpaudit.rehearsal.neighbours import derive_neighbours, elsewhere
 
 DAYS = [dt.datetime(2024, 1, 2), None, dt.datetime(2024, 5, 1)]
 
@@ -66,7 +66,7 @@ def test_every_neighbour_has_the_types_of_the_frame(frames, unit):
         assert table.take([*every, 0]).take(every).data.equals(frame)
         for relation in (AddRemove(), ReplaceOne(), ZeroOut()):
             found = [
-                *derived(frame, relation, unit, np.random.default_rng(0), (0.5, 3.0)),
+                *derive_neighbours(frame, relation, unit, np.random.default_rng(0), (0.5, 3.0)),
                 *elsewhere(frame, relation, unit, np.random.default_rng(0), (0.5, 3.0)),
             ]
             assert len(found) > 5 or isinstance(relation, ZeroOut)

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.plan import AddRemove, MetricBall, ReplaceOne, ZeroOut
-from dpaudit.rehearsal.neighbours import derived, elsewhere
+from dpaudit.rehearsal.neighbours import derive_neighbours, elsewhere
 from dpaudit.rehearsal.rows import NEW
 
 ROWS = [0.5, 3.0, -2.0, 1.0]
 
 
 def pairs(data, relation, unit="row", seed=0):
-    found = list(derived(data, relation, unit, np.random.default_rng(seed)))
+    found = list(derive_neighbours(data, relation, unit, np.random.default_rng(seed)))
     return [(data if move.base is None else move.base, move) for move in found]
 
 
@@ -112,7 +112,7 @@ CUSTOMERS = [{"user": f"c{n % 4}", "x": float(n), "n": n} for n in range(12)]
 )
 @pytest.mark.parametrize("relation", [AddRemove(), ReplaceOne(), ZeroOut()], ids=str)
 def test_no_neighbour_differs_in_more_than_one_unit(data, relation):
-    found = list(derived(data, relation, "user", np.random.default_rng(0), (0.5, 3.0)))
+    found = list(derive_neighbours(data, relation, "user", np.random.default_rng(0), (0.5, 3.0)))
     assert len(found) > 5
     for move in found:
         x, other = by_user(data if move.base is None else move.base), by_user(move.data)

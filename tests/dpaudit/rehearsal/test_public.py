@@ -5,7 +5,7 @@ import pytest
 from dpaudit.base.processes import CAN_FORK
 from dpaudit.certificate import Premise, Severity, Standing, certify
 from dpaudit.project.targets import find_target
-from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.rehearsing import rehearse_subject
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="needs copies of a process")
 
@@ -51,7 +51,7 @@ def written(folder, top="", default="20.0", cap="self.cap"):
 
 def certified(name, **settings):
     target = find_target(name, settings)
-    outcome = rehearsed(target.subject, target.record.name, plan=target.plan)
+    outcome = rehearse_subject(target.subject, target.record.name, plan=target.plan)
     bare = certify(target.plan, subject=target.record)
     return bare.with_rehearsal(outcome.record, outcome.findings)
 

@@ -39,7 +39,7 @@ from dpaudit.certificate.assumptions import assumptions_of
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.project import Move
 from dpaudit.rehearsal.rehearse import rehearse
-from dpaudit.workflow.rehearsing import rehearsed_on
+from dpaudit.workflow.rehearsing import rehearse_on
 
 ROWS = np.random.default_rng(5).uniform(0, 1, 30)
 NOISE = Laplace(1.0)
@@ -468,7 +468,7 @@ class Failing(Total):
 def test_a_rehearsal_that_ends_in_an_error_leaves_the_code_unproven():
     record = SubjectRecord("code", code_hash="0" * 64)
     bare = certify(Failing().plan(), subject=record, claim=Claim(3.0))
-    outcome = rehearsed_on(Failing(), "code", ROWS, "rows")
+    outcome = rehearse_on(Failing(), "code", ROWS, "rows")
     assert not outcome.record.done
     assert [each.rule for each in outcome.findings] == ["rehearsal-fails"]
     assert "OverflowError" in outcome.findings[0].message

@@ -7,8 +7,7 @@ import sys
 import threading
 import time
 
-from dpaudit.rehearsal import side_effects
-from dpaudit.rehearsal.side_effects import SETTLE, SideEffects
+from dpaudit.rehearsal.side_effects import SETTLE, SideEffects, _written
 
 
 def seen(code, known=None):
@@ -84,10 +83,10 @@ print(seen)
 def test_files_that_were_closed_are_looked_at_once(tmp_path, monkeypatch):
     """They may stay in memory for as long as they like; to look at all objects takes long."""
     looks = []
-    monkeypatch.setattr(side_effects.gc, "get_objects", lambda: looks.append(1) or [closed, opened])
+    monkeypatch.setattr("gc.get_objects", lambda: looks.append(1) or [closed, opened])
     closed = (tmp_path / "closed").open("w")
     closed.close()
     with (tmp_path / "opened").open("w") as opened:
         for _ in range(5):
-            side_effects._written()
+            _written()
     assert len(looks) <= 1

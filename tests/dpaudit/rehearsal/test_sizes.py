@@ -17,7 +17,7 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.neighbours import derived
+from dpaudit.rehearsal.neighbours import derive_neighbours
 from dpaudit.rehearsal.rehearse import rehearse
 from dpaudit.rehearsal.sizes import few, inserted, of_sizes
 
@@ -54,7 +54,7 @@ def test_a_row_comes_between_two_others():
     data = [5.0, 1.0, 2.0, 9.0]
     table = Columns.of(data)
     moves = {move.recipe: move.data.data for move in inserted(table, AddRemove())}
-    near = derived(data, AddRemove(), "row", np.random.default_rng(0))
+    near = derive_neighbours(data, AddRemove(), "row", np.random.default_rng(0))
     tried = {move.recipe for move in near}
     assert moves.keys() <= tried
     assert sorted(moves.values()) == [[5.0, 1.0, 2.0, 1.0, 9.0], [5.0, 1.0, 9.0, 2.0, 9.0]]

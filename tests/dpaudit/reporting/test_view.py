@@ -26,10 +26,10 @@ from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.composition import growth
 from dpaudit.reporting.curves import (
     best_odds,
-    densified,
+    densify,
     probability,
     proved_points,
-    thinned,
+    thin_series,
     trade_off,
 )
 from dpaudit.reporting.view import view, views
@@ -193,7 +193,7 @@ def gaussian_points(mu, number=40):
 
 @pytest.mark.parametrize("number", [2, 5, 40])
 def test_densified_is_never_below_the_truth(number):
-    epsilon, delta = densified(gaussian_points(1.0, number))
+    epsilon, delta = densify(gaussian_points(1.0, number))
     exact = gaussian_delta(epsilon, 1.0)
     assert (delta >= exact * (1 - 1e-12)).all()
     assert delta[0] == pytest.approx(exact[0])
@@ -202,7 +202,7 @@ def test_densified_is_never_below_the_truth(number):
 
 
 def test_densified_far_apart_does_not_overflow():
-    epsilon, delta = densified([CurvePoint(0, 0.5), CurvePoint(5000, 0.0)])
+    epsilon, delta = densify([CurvePoint(0, 0.5), CurvePoint(5000, 0.0)])
     assert np.isfinite(epsilon).all()
     assert ((delta >= 0) & (delta <= 0.5)).all()
 
@@ -243,7 +243,7 @@ def test_proved_points_leave_out_the_infinite_and_the_double():
 @settings(derandomize=True, max_examples=100)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000))
 def test_thinned_keeps_the_ends_and_the_extremes(values):
-    rounds, kept = thinned(values, most=50)
+    rounds, kept = thin_series(values, most=50)
     assert len(kept) <= max(50, min(len(values), 50))
     assert (kept[0], kept[-1]) == (values[0], values[-1])
     assert (kept.min(), kept.max()) == (min(values), max(values))

@@ -14,7 +14,7 @@ from dpaudit.cli.main import main
 from dpaudit.project.targets import find_subject, find_target
 from dpaudit.rehearsal.rehearse import LONGEST, rehearse
 from dpaudit.workflow.certifying import certify_target
-from dpaudit.workflow.rehearsing import rehearsed, rehearsed_on, with_rehearsal
+from dpaudit.workflow.rehearsing import rehearse_on, rehearse_subject, with_rehearsal
 from dpaudit.workflow.replaying import replay_command, replay_subject
 
 # From a subject to a rehearsal on its own data
@@ -26,7 +26,7 @@ class Numbers(Answers):
 
 
 def test_the_default_data_are_loaded():
-    made = rehearsed(Numbers(), "numbers")
+    made = rehearse_subject(Numbers(), "numbers")
     assert made.record.done
     assert made.record.data == "numbers"
     assert made.findings == ()
@@ -60,7 +60,7 @@ class BrokenLoad(WithoutLoad):
     ],
 )
 def test_what_prevents_it_is_the_reason(subject, reason):
-    made = rehearsed(subject, "x")
+    made = rehearse_subject(subject, "x")
     assert not made.record.done
     assert made.record.reason.startswith(reason)
     assert "secret" not in made.record.reason
@@ -108,7 +108,7 @@ def ran(command, capsys):
 
 
 def test_the_command_of_a_finding_shows_it(capsys):
-    made = rehearsed(Leaks(), f"{HERE}:Leaks")
+    made = rehearse_subject(Leaks(), f"{HERE}:Leaks")
     (finding,) = made.findings
     (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
     code, out = ran(command, capsys)
@@ -142,7 +142,7 @@ def test_an_instance_is_replayed_with_its_own_fields(tmp_path, capsys):
     target = tmp_path / "made_here.py"
     target.write_text(KEEPS + "\n\nMADE = Keeps(epsilon=0.5, users=3)\n")
     name = f"{target}:MADE"
-    (finding,) = rehearsed(find_subject(name, {"users": 4}), name).findings
+    (finding,) = rehearse_subject(find_subject(name, {"users": 4}), name).findings
     (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
     assert "--set users=4" in command
     assert "epsilon" not in command
@@ -173,7 +173,7 @@ def test_what_only_a_process_of_its_own_shows_is_shown_too(tmp_path, capsys):
     target = tmp_path / "keeping.py"
     target.write_text(KEEPS)
     name = f"{target}:Keeps"
-    (finding,) = rehearsed(find_subject(name, {}), name).findings
+    (finding,) = rehearse_subject(find_subject(name, {}), name).findings
     (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
     code, out = ran(command, capsys)
     assert code == 1
@@ -182,5 +182,5 @@ def test_what_only_a_process_of_its_own_shows_is_shown_too(tmp_path, capsys):
 
 def test_all_doors_give_a_run_the_same_time():
     """A minute was not enough on a machine that others use, and accused a right run."""
-    doors = rehearse, rehearsed, rehearsed_on
+    doors = rehearse, rehearse_subject, rehearse_on
     assert {signature(each).parameters["timeout"].default for each in doors} == {LONGEST}

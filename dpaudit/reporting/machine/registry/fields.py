@@ -84,7 +84,7 @@ def deployment(facts: Facts) -> dict[str, Any]:
 
 
 def _variant(facts: Facts) -> str:
-    """Which definition the proof is of."""
+    """Tell which definition the proof is of."""
     if facts.ball is not None or facts.proved is None:
         return "Custom"
     if facts.proved.delta == 0:

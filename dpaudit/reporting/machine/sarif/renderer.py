@@ -115,7 +115,7 @@ def _result(
 
 
 def _fingerprints(certificate: Certificate, results: list[dict[str, Any]]) -> Iterator[str]:
-    """What stays the same when a number or a line changes: subject, rule, place, and which of them.
+    """Digest what stays when a number or a line changes: subject, rule, place, and which of them.
 
     Two results that agree in all of this are told apart by their order.
     """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.distinguishing.design import Design, chosen_learner, chosen_scores
+from dpaudit.auditing.distinguishing.design import Design, learner_for, score_tuple
 from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
 from dpaudit.auditing.evidence.events import pilot_size
@@ -60,17 +60,17 @@ def test_a_pilot_is_larger_where_scores_are_learned_and_none_where_nothing_is_ch
 
 def test_one_score_or_several():
     one = Identity()
-    assert chosen_scores(None) == ()
-    assert chosen_scores(one) == chosen_scores([one]) == (one,)
+    assert score_tuple(None) == ()
+    assert score_tuple(one) == score_tuple([one]) == (one,)
 
 
 def test_scores_are_learned_where_none_is_given_or_where_it_is_wanted():
     def own(x, x_prime):
         return [Identity()]
 
-    assert chosen_learner(None, ()) is chosen_learner(True, (Identity(),)) is learn_scores
-    assert chosen_learner(None, (Identity(),)) is chosen_learner(False, ()) is None
-    assert chosen_learner(own, (Identity(),)) is own
+    assert learner_for(None, ()) is learner_for(True, (Identity(),)) is learn_scores
+    assert learner_for(None, (Identity(),)) is learner_for(False, ()) is None
+    assert learner_for(own, (Identity(),)) is own
 
 
 def test_a_record_says_that_no_classifier_was_trained(monkeypatch):

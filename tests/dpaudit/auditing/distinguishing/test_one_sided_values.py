@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flagged
+from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flag_values
 from dpaudit.auditing.distinguishing.scores import Identity
 from dpaudit.project import AuditPair
 
@@ -24,18 +24,18 @@ def pilot(*leaked):
 @pytest.mark.parametrize("leaked", [(3.25,), (7.5, 7.5, 7.5)], ids=["of the input", "repeated"])
 def test_a_value_of_one_side_alone_tells_of_it(leaked):
     x, x_prime = pilot(*leaked)
-    score = flagged(Identity(), x, x_prime, PAIR)
+    score = flag_values(Identity(), x, x_prime, PAIR)
     assert score(np.array([leaked[0], 0.5])).tolist() == [math.inf, 0.5]
-    swapped = flagged(Identity(), x_prime, x, AuditPair(PAIR.x_prime, PAIR.x))
+    swapped = flag_values(Identity(), x_prime, x, AuditPair(PAIR.x_prime, PAIR.x))
     assert swapped(np.array([leaked[0], 0.5])).tolist() == [-math.inf, 0.5]
 
 
 @pytest.mark.parametrize("leaked", [(), (1.0,), (7.5, 7.5)])
 def test_what_both_may_show_is_not_flagged(leaked):
     x, x_prime = pilot(*leaked)
-    assert flagged(Identity(), x, x_prime, PAIR) == Identity()
+    assert flag_values(Identity(), x, x_prime, PAIR) == Identity()
     counts = np.random.default_rng(0).integers(0, 5, 500).astype(float)
-    assert flagged(Identity(), counts, counts, PAIR) == Identity()
+    assert flag_values(Identity(), counts, counts, PAIR) == Identity()
 
 
 def test_arrays_are_flagged_where_any_entry_is():

@@ -8,8 +8,8 @@ from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
     Plain,
     Raised,
-    attempted,
-    checked_outputs,
+    attempt,
+    check_outputs,
     copies,
     singles,
 )
@@ -42,11 +42,11 @@ def test_whatever_else_data_hold_is_shared():
 
 @pytest.mark.parametrize("raw", [[1, 2, 3], [True, False, True], np.ones(3, dtype=np.float32)])
 def test_numbers_become_floats(raw):
-    assert checked_outputs(raw, 3, "").dtype == np.float64
+    assert check_outputs(raw, 3, "").dtype == np.float64
 
 
 def test_infinite_outputs_and_arrays_are_taken():
-    assert checked_outputs([[np.inf, 1.0]] * 2, 2, "").shape == (2, 2)
+    assert check_outputs([[np.inf, 1.0]] * 2, 2, "").shape == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -64,21 +64,21 @@ def test_infinite_outputs_and_arrays_are_taken():
 )
 def test_anything_else_is_refused_in_one_sentence(raw, message):
     with pytest.raises(InputError, match=message) as caught:
-        checked_outputs(raw, 2, "in runs 1 to 2")
+        check_outputs(raw, 2, "in runs 1 to 2")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [2**62 + 100, -(2**62), np.uint64(2**63 + 1)])
 def test_whole_numbers_that_no_float_holds_are_not_rounded(value):
     with pytest.raises(InputError, match="whole numbers beyond"):
-        checked_outputs(np.array([value, 0 * value]), 2, "in runs 1 to 2")
-    assert checked_outputs([2**53, -(2**53)], 2, "")[0] == 2**53
+        check_outputs(np.array([value, 0 * value]), 2, "in runs 1 to 2")
+    assert check_outputs([2**53, -(2**53)], 2, "")[0] == 2**53
 
 
 @pytest.mark.parametrize("raw", [[2**62 + 1, 0.5], [np.float64(0.5), 2**63]])
 def test_nor_are_those_beside_fractions(raw):
     with pytest.raises(NotPlainError, match="whole numbers beyond"):
-        checked_outputs(raw, 2, "")
+        check_outputs(raw, 2, "")
 
 
 def test_an_exception_is_an_answer_but_for_memory_and_own_errors():
@@ -88,11 +88,11 @@ def test_an_exception_is_an_answer_but_for_memory_and_own_errors():
 
         return call
 
-    assert attempted(raises(KeyError("a"))) == Raised("KeyError", "'a'")
-    assert attempted(lambda: 3) == 3
+    assert attempt(raises(KeyError("a"))) == Raised("KeyError", "'a'")
+    assert attempt(lambda: 3) == 3
     for error in (MemoryError(), InputError("no"), SystemExit(), KeyboardInterrupt()):
         with pytest.raises(type(error)):
-            attempted(raises(error))
+            attempt(raises(error))
 
 
 def test_a_batch_holds_as_many_outputs_as_there_are_runs():

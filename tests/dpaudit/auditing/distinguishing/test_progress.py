@@ -6,7 +6,6 @@ import sys
 import time
 
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.distinguishing import progress
 
 
 class Terminal(io.StringIO):
@@ -22,7 +21,7 @@ def test_no_bar_without_a_terminal(monkeypatch):
 
 def terminal_of(monkeypatch, patience=-1.0):
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr("dpaudit.auditing.distinguishing.progress.PATIENCE", patience)
     monkeypatch.setenv("COLUMNS", "80")
     return shown
 
