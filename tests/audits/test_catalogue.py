@@ -62,6 +62,7 @@ def names(entries):
     return [entry.name for entry in entries]
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("entry", WRONG, ids=names(WRONG))
 def test_wrong_rows_are_refuted_within_their_budget(entry):
     record = audit_entry(entry, seed=11)
@@ -72,6 +73,7 @@ def test_wrong_rows_are_refuted_within_their_budget(entry):
         assert record.epsilon_lower <= entry.true_epsilon * (1 + 1e-9)
 
 
+@pytest.mark.pages
 def test_right_rows_are_not_refuted_more_often_than_stated():
     rows = run_catalogue(RIGHT, seed=100, runs=1_000)
     assert all(row.as_expected for row in rows)
@@ -224,6 +226,7 @@ def test_true_epsilons():
 # -- samplers whose floats leak --------------------------------------------------------------------
 
 
+@pytest.mark.pages
 def test_samplers_leak_exactly_where_they_should():
     rows = run_floats(FLOATS, draws=5_000)
     assert all(row.as_expected for row in rows)

@@ -240,6 +240,7 @@ def training(tmp_path_factory):
     return folder / "demo"
 
 
+@pytest.mark.pages
 class TestTraining:
     def test_its_workflow_passes_as_it_is(self, training, tmp_path):
         job = worked(training, tmp_path / "machine")
@@ -265,6 +266,7 @@ class TestTraining:
             assert code == 0, out
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("kind", [Kind.COUNTS, Kind.LIBRARY])
 def test_the_workflows_of_further_kinds_pass_as_they_are(tmp_path, kind):
     if kind is Kind.LIBRARY:
