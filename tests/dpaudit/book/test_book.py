@@ -1,17 +1,25 @@
-"""What a book admits, keeps and gives back, in SQLite and in PostgreSQL."""
+"""The book: what is charged and left, and that its log goes on."""
 
 from __future__ import annotations
 
 import random
+import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from booking import ABOUT, ask, filled, gaussian, laplace
+from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.accounting import AdaptiveFilter
-from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
+from dpaudit.base.errors import (
+    BudgetExceededError,
+    DpAuditError,
+    InputError,
+    TamperedError,
+    UnsupportedError,
+)
 from dpaudit.book import (
     Book,
     BudgetRecord,
@@ -21,6 +29,8 @@ from dpaudit.book import (
     remaining_budgets,
     verify_book,
 )
+
+# -- what a book admits, keeps and gives back, in SQLite and in PostgreSQL -------------------------
 
 
 def used(book: Book, budget: str = "main", **told: str) -> dict[str, float]:
@@ -351,3 +361,100 @@ def test_no_private_value_is_stored(book, url, tmp_path):
 def test_there_is_no_book(url):
     with pytest.raises(InputError, match=r"does not exist|there is no book"):
         Book(url)
+
+
+# -- A book goes on from where it was seen ---------------------------------------------------------
+
+
+PLAN = laplace(2.0)
+"""Half of the budget."""
+TABLES = ("release", "spent", "budget", "dataset", "log", "head")
+OTHER = "shorter than this process saw it, or another one"
+
+
+def rows_of(book):
+    with book.reading() as connection:
+        return {
+            table: [
+                dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()
+            ]
+            for table in TABLES
+        }
+
+
+def put_back(book, rows):
+    """Older rows in place, by another client of the database."""
+    with Book(book.store.url.render_as_string(hide_password=False)).store.transaction(
+        writes=True
+    ) as connection:
+        for table, kept in rows.items():
+            connection.execute(text(f"DELETE FROM {table}"))
+            for row in kept:
+                names = ", ".join(row), ", :".join(row)
+                connection.execute(
+                    text(f"INSERT INTO {table} ({names[0]}) VALUES (:{names[1]})"), row
+                )
+
+
+def test_older_rows_in_place_grant_nothing_again(book):
+    filled(book, epsilon=1.0)
+    before = rows_of(book)
+    reserved = ask(book, PLAN)
+    ask(book, PLAN)
+    put_back(book, before)
+    for _ in range(2):
+        with pytest.raises(TamperedError, match=OTHER):
+            ask(book, PLAN)
+    with (
+        pytest.raises(DpAuditError, match=OTHER),
+        Ledger(PLAN, noise=FloatNoise(), budget=reserved) as ledger,
+    ):
+        ledger.release(PLAN.invocations[0].mechanism, 1.0, unit="one", at="l")
+    assert rows_of(book) == before
+
+
+def test_a_log_that_grew_again_is_still_another(book, clock):
+    filled(book, epsilon=1.0)
+    before = rows_of(book)
+    ask(book, PLAN)
+    put_back(book, before)
+    other = Book(book.store.url.render_as_string(hide_password=False), clock=clock)
+    for _ in range(3):
+        other.reserve("visits", laplace(1000.0), by="bob", purpose="another")
+    with pytest.raises(TamperedError, match=OTHER):
+        ask(book, PLAN)
+    verify_book(other)
+    other.disconnect()
+
+
+def test_a_backup_of_sqlite_that_is_restored_in_place_is_seen(tmp_path):
+    book = filled(Book.create(str(tmp_path / "book.db"), by="officer"), epsilon=1.0)
+    with (
+        sqlite3.connect(tmp_path / "book.db") as live,
+        sqlite3.connect(tmp_path / "kept.db") as kept,
+    ):
+        live.backup(kept)
+        ask(book, PLAN)
+        kept.backup(live)
+    with pytest.raises(TamperedError, match=OTHER):
+        ask(book, PLAN)
+    kept.close()
+    live.close()
+
+
+def test_what_others_wrote_meanwhile_is_no_other_log(book, clock):
+    filled(book, epsilon=1.0)
+    other = Book(book.store.url.render_as_string(hide_password=False), clock=clock)
+    for each in (other, book, other, book):
+        ask(each, laplace(8.0))
+    other.disconnect()
+    assert verify_book(book)["releases"] == 4
+
+
+def test_a_rest_of_one_period_and_a_budget_for_ever_ask_nobody(book, clock):
+    filled(book, epsilon=1.0)
+    clock.move(days=4000)
+    ask(book, PLAN)
+    book.add(BudgetRecord("yearly", "visits", limit_of({"epsilon": 1.0}), "year"), by="officer")
+    clock.move(days=366)
+    ask(book, PLAN)

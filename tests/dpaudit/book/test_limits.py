@@ -1,25 +1,31 @@
-"""Costs and limits beside the filters of accounting, and beside exact sums."""
+"""Limits of a budget, their windows, and the clock that they go by."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import replace
+from datetime import date, timedelta
 from fractions import Fraction
 
 import pytest
-from booking import ABOUT, gaussian, laplace
+from booking import ABOUT, ask, filled, gaussian, laplace
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from dpaudit import Gaussian, Invocation, Laplace, Plan, PoissonSampling
 from dpaudit.accounting import AdaptiveFilter, Filter, RenyiFilter, ZcdpFilter, compose
 from dpaudit.base.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.base.numbers import most, stated
-from dpaudit.book import Limit, limit_of
+from dpaudit.book import Limit, limit_of, set_clock, verify_book
 from dpaudit.book.limits import ENDLESS, UNIT
+from dpaudit.book.windows import charged, checked_window, longest_pause, span_of, together
 from dpaudit.mechanisms import ApproximateBlackBox
+
+# -- costs and limits beside the filters of accounting, and beside exact sums ----------------------
+
 
 SAMPLED = Plan.of(Invocation(Gaussian(1.0), 1.0, *ABOUT, sampling=PoissonSampling(0.01), at="s"))
 BOX = Plan.of(Invocation(ApproximateBlackBox(0.01, 1e-8), 1.0, *ABOUT, at="b"))
@@ -172,3 +178,83 @@ def test_a_cost_may_be_all_of_a_limit():
     for sigma in (3.0, 0.3, 7.7, 1e-5):  # whose quotient is rounded
         exact = Fraction(1) / Fraction(sigma) ** 2 / 2
         assert limit_of({"rho": 1.0}).cost(gaussian(sigma))[0] > exact * UNIT
+
+
+# --  ----------------------------------------------------------------------------------------------
+
+
+DAY = date(2026, 11, 23)  # a Monday
+
+
+@pytest.mark.parametrize(
+    ("window", "buckets"),
+    [
+        ("ever", ("ever",)),
+        ("day", ("2026-12-31", "2027-01-01")),
+        ("week", ("2026-W53",)),
+        ("month", ("2026-12", "2027-01")),
+        ("year", ("2026", "2027")),
+        ("30 days", ("2026-11-23",)),
+    ],
+)
+def test_a_release_charges_every_period_whose_data_it_reads(window, buckets):
+    new_year = (date(2026, 12, 31), date(2027, 1, 1))
+    assert charged(window, new_year, DAY) == buckets
+    assert checked_window(window=window) == window
+
+
+def test_days_in_a_row_roll():
+    assert together("3 days", "2026-03-01") == ("2026-03-01", "2026-02-28", "2026-02-27")
+    assert together("week", "2026-W48") == ("2026-W48",)
+    every = {charged("7 days", (DAY, DAY), DAY - timedelta(n))[0] for n in range(7)}
+    assert every == set(together("7 days", DAY.isoformat()))
+
+
+@pytest.mark.parametrize("window", ["", "weeks", "0 days", "99999 days", "-1 days", "٣ days", 7])
+def test_windows_that_are_none(window):
+    with pytest.raises(InputError, match=r"window is .*; it must be ever, day, week, month, year"):
+        checked_window(window=window)
+
+
+def test_spans():
+    assert span_of(None, DAY) == (DAY, DAY)
+    assert span_of("2026-11-16..2026-11-22", DAY) == (date(2026, 11, 16), date(2026, 11, 22))
+    for wrong in ("2026-11-22..2026-11-16", "1990-01-01..2026-01-01", "monday", "2026-13-01"):
+        with pytest.raises(InputError, match="period is"):
+            span_of(wrong, DAY)
+
+
+# -- A clock that leaps opens no budget, until somebody says that it is right ----------------------
+
+
+PLAN = laplace(2.0)
+
+
+def lines_of(book):
+    with book.reading() as connection:
+        return connection.execute(text("SELECT line FROM log")).scalars().all()
+
+
+@pytest.mark.parametrize(
+    ("window", "days"), [("year", 366), ("month", 31), ("day", 31), ("90 days", 90)]
+)
+def test_a_leap_of_the_clock_opens_no_budget(book, clock, window, days):
+    filled(book, window, epsilon=1.0)
+    assert longest_pause(window) == days
+    ask(book, laplace(1.0))
+    clock.move(days=days + 1)
+    before = lines_of(book)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{days + 1} days after the last line"):
+            ask(book, PLAN)
+        with pytest.raises(InputError, match=f"dpaudit book clock {clock.now.date()}"):
+            book.retire("main", by="eve", why="to move the time")
+    assert lines_of(book) == before
+    with pytest.raises(InputError, match="must be the clock's day"):
+        set_clock(book, clock.now.date() + timedelta(days=1), by="officer")
+    set_clock(book, clock.now.date(), by="officer")
+    ask(book, PLAN)
+    verify_book(book)
+    said = [line for line in lines_of(book) if '"event":"clock"' in line]
+    assert len(said) == 1
+    assert '"by":"officer"' in said[0]

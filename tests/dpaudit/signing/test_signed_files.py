@@ -1,4 +1,4 @@
-"""From the command line: keys, signatures, and who is believed."""
+"""Signed files, right ones and forged ones."""
 
 import json
 import warnings
@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 from examples import response_plan
+from export_forgeries import right_exports
+from forgeries import FORGERIES, World, right
 
 from dpaudit import Claim, certify
 from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
 from dpaudit.cli.main import _outcome
 from dpaudit.signing.signed_files import verify_signed
+
+# -- from the command line: keys, signatures, and who is believed ----------------------------------
+
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
 
@@ -216,3 +221,57 @@ def test_the_head_of_a_journal(call, monkeypatch):
     refused(call("verify", head, *key, *ledger), "shorter, longer or another.")
     Path("one/ledger.jsonl").write_bytes(b"".join(lines)[:-3])
     refused(call("sign", "one/ledger.jsonl", "--key", "ana.pem", "-o", "x"), "was cut off")
+
+
+# -- whatever is tried without a key is refused in one sentence, and what is right is not ----------
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    pytest.importorskip("opendp")
+    return World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def verified(capsys):
+    def verify(words):
+        with warnings.catch_warnings():
+            code = _outcome(["verify", *map(str, words)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    "forgery", FORGERIES, ids=[f"{each.kind}: {each.name}" for each in FORGERIES]
+)
+def test_a_forgery_is_refused(world, tmp_path, verified, forgery):
+    code, out, err = verified(forgery.make(world, tmp_path))
+    assert code in (1, 3), (out, err)
+    assert forgery.told in err
+    lines = err.splitlines()
+    assert lines
+    assert all(line.startswith("dpaudit: ") and line.endswith(".") for line in lines), err
+    assert "Traceback" not in err
+    assert "fault of dpaudit" not in err
+    if code == 3:
+        assert (out, len(lines)) == ("", 1)
+    else:
+        assert "refused" in out
+        assert "policy" in out
+
+
+def test_there_are_enough_of_them():
+    assert len(FORGERIES) >= 60
+    assert len({each.kind for each in FORGERIES}) >= 15
+    assert len({(each.kind, each.name) for each in FORGERIES}) == len(FORGERIES)
+    page = (Path(__file__).parents[3] / "docs" / "signing.md").read_text("utf-8")
+    kinds = len({each.kind for each in FORGERIES})
+    assert f"{len(FORGERIES)} times in {kinds} ways" in page
+
+
+def test_what_is_right_passes(world, verified):
+    for name, words in (right(world) | right_exports(world)).items():
+        code, out, err = verified(words)
+        assert (code, "refused" in out) == (0, False), (name, out, err)

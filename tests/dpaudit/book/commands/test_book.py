@@ -1,9 +1,10 @@
-"""The commands of a book and of its people, as they are typed."""
+"""The commands of the book, and the one that serves it."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import stat
 from datetime import UTC, datetime
 from functools import partial
@@ -12,10 +13,14 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("sqlalchemy")
+pytest.importorskip("fastapi")
 
 from booking import PLAN_FILE, filled, typed
 
-from dpaudit.book import Book, people_of
+from dpaudit.book import Book, holder, people_of, verify_book
+
+# -- the commands of a book and of its people, as they are typed -----------------------------------
+
 
 # ``dpaudit book`` as people type it; the exit codes, and one sentence for what is wrong
 
@@ -290,3 +295,87 @@ def test_what_is_wrong_charges_nobody_and_names_nobody(each):
     Path("plan.toml").write_text(PLAN.replace("2.0", "0.5"))
     code, _, err = charge(each, "ann\n", "part")
     assert (code, "takes more than all of 'each'" in err) == (1, True)
+
+
+# -- tokens, approvals and reports as people type them ---------------------------------------------
+
+
+@pytest.fixture
+def approving(capsys, tmp_path, monkeypatch):
+    """``dpaudit book`` in a folder with a plan and a book that asks for approval."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("DPAUDIT_BOOK", raising=False)
+    Path("plan.toml").write_text(PLAN_FILE)
+
+    run = partial(typed, capsys, "book")
+    assert run("init")[0] == 0
+    assert run("dataset", "visits", "--unit", "user", "--relation", "add-remove")[0] == 0
+    budget = ("budget", "main", "--dataset", "visits", "--limit", "epsilon = 1", "--approval")
+    assert run(*budget)[0] == 0
+    return run
+
+
+def asked(call, by="ann", request="1"):
+    told = ("--dataset", "visits", "--by", by, "--request", request, "--json")
+    code, out, _ = call("reserve", "plan.toml", *told)
+    assert code == 0
+    return release(out)
+
+
+def release(out):
+    (found,) = json.loads(out)["releases"]
+    return found
+
+
+def test_a_second_person_approves_or_denies(approving):
+    made = asked(approving)
+    assert made["status"] == "requested"
+    code, _, told = approving("approve", made["id"], "--by", "Ann")
+    assert code == 1
+    assert "somebody else must approve it" in told
+    code, out, _ = approving("approve", made["id"], "--by", "bob", "--json")
+    assert (code, release(out)["status"], release(out)["approved"]) == (0, "reserved", "bob")
+    other = asked(approving, request="2")
+    code, _, told = approving("deny", other["id"], "--by", "bob")
+    assert (code, "why" in told) == (3, True)
+    code, out, _ = approving("deny", other["id"], "--by", "bob", "--why", "no", "--json")
+    assert (code, release(out)["status"]) == (0, "denied")
+    assert "25 %" in approving("status")[1]
+    book = Book("book.db")
+    assert verify_book(book)["releases"] == 2
+    book.disconnect()
+
+
+def test_tokens(approving):
+    code, out, _ = approving("token", "ann", "--role", "analyst", "--until", "2999-12-31")
+    assert code == 0
+    book, secret = Book("book.db"), out.strip()
+    assert holder(book, secret).role == "analyst"
+    book.disconnect()
+    code, out, _ = approving("token")
+    assert re.search(r"ann +analyst +2999-12-31", out)
+    assert secret not in out
+    assert approving("token", "ann", "--revoke")[0] == 0
+    assert "revoked" in approving("token")[1]
+    for wrong in (("token", "ann", "--revoke"), ("token", "x", "--role", "king")):
+        code, _, told = approving(*wrong)
+        assert code == 3
+        assert told.count("\n") == 1
+
+
+def test_what_is_public_and_reports(approving):
+    assert "visits is public" in approving("publish", "visits")[1]
+    assert "visits is no longer public" in approving("publish", "visits", "--withdraw")[1]
+    assert approving("publish", "visit")[0] == 3
+    asked(approving)
+    assert approving("report", "-o", "a.html", "--dataset", "visits")[0] == 0
+    assert "Privacy report of visits" in Path("a.html").read_text("utf-8")
+    assert approving("report", "-o", "a.txt")[0] == 3
+    assert approving("report", "-o", "a.html", "--from", "yesterday")[0] == 3
+
+
+def test_a_server_that_others_could_reach_is_refused(approving):
+    code, _, told = approving("serve", "--host", "0.0.0.0")
+    assert code == 3
+    assert "give --tls-certificate and --tls-key, or --behind-proxy" in told

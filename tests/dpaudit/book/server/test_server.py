@@ -1,4 +1,4 @@
-"""Where the server may listen, and that it does."""
+"""The server as a process: callers, connections, and its end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from booking import filled
+from web_client import serving
 
-from dpaudit.base.errors import InputError
-from dpaudit.book import Book
-from dpaudit.book.server import Place, serve
+from dpaudit.base.errors import AccessError, InputError
+from dpaudit.book import Book, Role, issue
+from dpaudit.book.server import Place, idle_timeout, serve
+from dpaudit.book.server.callers import SECONDS, Callers
+from dpaudit.book.server.idle_timeout import IdleTimeoutProtocol
+
+# -- where the server may listen, and that it does -------------------------------------------------
+
 
 PATIENCE = 300
 """Seconds, however many others use the machine; only what hangs takes them."""
@@ -82,3 +91,97 @@ def test_the_command_serves_until_it_is_told_to_end(tmp_path):
     finally:
         _, told = started.communicate(timeout=PATIENCE)
     assert "Traceback" not in told
+
+
+# -- sessions end; what keeps them would let nobody in ---------------------------------------------
+
+
+@pytest.fixture
+def callers(book):
+    filled(book, rho=1.0)
+    return Callers(book)
+
+
+def test_a_session_ends(book, callers, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    secret = issue(book, "ann", "analyst", by="officer")
+    cookie = callers.begin(secret)
+    caller = callers.by_session(cookie)
+    assert (caller.name, caller.token.role) == ("ann", Role.ANALYST)
+    caller.require_proof(caller.proof)
+    for wrong in ("", caller.proof + "x", "é", "\udcff"):
+        with pytest.raises(AccessError, match="not of this session"):
+            caller.require_proof(wrong)
+    assert callers.by_session(cookie + "x") is None
+    assert cookie not in str(vars(callers))
+    assert secret not in str(vars(callers))
+    now[0] += SECONDS + 1
+    assert callers.by_session(cookie) is None
+    other = callers.begin(secret)
+    callers.end(other)
+    assert callers.by_session(other) is None
+
+
+def test_of_very_many_sessions_the_oldest_end(book, callers, monkeypatch):
+    monkeypatch.setattr("dpaudit.book.server.callers._MOST_SESSIONS", 3)
+    secret = issue(book, "ann", "analyst", by="officer")
+    cookies = [callers.begin(secret) for _ in range(5)]
+    assert [callers.by_session(each) is not None for each in cookies] == [False] * 2 + [True] * 3
+
+
+def test_nobody_s_sessions_end_because_of_another_s(book, callers, monkeypatch):
+    monkeypatch.setattr("dpaudit.book.server.callers._MOST_OF_ONE", 3)
+    mine = callers.begin(issue(book, "ann", "analyst", by="officer"))
+    secret = issue(book, "eve", "viewer", by="officer")
+    cookies = [callers.begin(secret) for _ in range(9)]
+    assert callers.by_session(mine)
+    assert [callers.by_session(each) is not None for each in cookies] == [False] * 6 + [True] * 3
+
+
+# -- whoever asks nothing, or half of it, holds no connection --------------------------------------
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /public HTTP/1.1\r\nHost: x\r\nX: "])
+def test_a_connection_without_a_request_ends(guarded, monkeypatch, sent):
+    monkeypatch.setattr(idle_timeout, "SECONDS", 0.2)
+    told = {"http": IdleTimeoutProtocol, "limit_concurrency": 9}
+    with serving(guarded, server=told) as client, ExitStack() as held:
+        place = "127.0.0.1", client.port
+        idle = [held.enter_context(socket.create_connection(place, 20)) for _ in range(12)]
+        for each in idle:
+            each.sendall(sent)
+        assert {each.recv(1000)[:12] for each in idle} <= {b"", b"HTTP/1.1 503"}
+        assert client.get("/public").status == 200
+
+
+def test_a_connection_on_which_something_happens_goes_on():
+    looks, closed = [], []
+    known = IdleTimeoutProtocol.__new__(IdleTimeoutProtocol)
+    known.loop = SimpleNamespace(call_later=lambda _, look, before: looks.append((look, before)))
+    known.transport = SimpleNamespace(
+        is_closing=lambda: bool(closed), close=lambda: closed.append(1)
+    )
+    known.cycle = None
+    known._look(object())
+    for done in (True, False, False, True):
+        if done or known.cycle.response_complete:
+            known.cycle = SimpleNamespace(response_complete=False)
+        look, before = looks.pop()
+        look(before)
+        known.cycle.response_complete = done
+        assert not closed
+    look, before = looks.pop()
+    look(before)
+    assert (closed, looks) == ([1], [])
+    known._look(None)
+    assert looks == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_the_address_that_is_told_is_answered(guarded, host):
+    place = Place(host, port=1)
+    with serving(guarded, hosts=place.hosts) as client:
+        named = place.url.removeprefix("http://").removesuffix("/")
+        assert client.get("/public", Host=named).status == 200
+        assert client.get("/public", Host="evil.example").status == 400
