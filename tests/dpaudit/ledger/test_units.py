@@ -427,7 +427,7 @@ def test_nothing_of_a_key_is_written(tmp_path):
 @pytest.mark.parametrize("order", [1, -1])
 def test_neither_the_order_of_rows_nor_that_of_hashes_matters(order):
     code = (
-        "import numpy as np\nfrom test_keys import bounded, opened\n"
+        "import numpy as np\nfrom test_units import bounded, opened\n"
         f"keys = [f'k{{n % 50}}' for n in range(400)][::{order}]\n"
         "print(opened(bounded(scale=2.0, threshold=9.0)).stable_histogram(keys))"
     )
