@@ -482,7 +482,7 @@ def copied(folder: Path) -> None:
         shutil.copy(ROOT / name, folder / name)
 
 
-def failing(folder: Path, mutant: Mutant) -> list[str] | None:
+def failing(folder: Path, mutant: Mutant, seconds: float = TIMEOUT) -> list[str] | None:
     """The tests that notice; None where no test could be run."""
     path = folder / "dpaudit" / mutant.file
     source = path.read_text()
@@ -496,7 +496,7 @@ def failing(folder: Path, mutant: Mutant) -> list[str] | None:
             [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0",
              "--tb=no", "-rfE", *tests],
             cwd=folder, env=os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True, text=True, timeout=TIMEOUT, check=False,
+            capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return ["(no end)"]
