@@ -154,6 +154,7 @@ def write_plan(folder, scale):
     (folder / "plan.toml").write_text(text)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize(("scale", "code"), [(1.5, 1), (2.0, 0)])
 def test_less_privacy_than_before_is_red_and_told(hosted, tmp_path, scale, code):
     branch = tmp_path / "branch"
