@@ -47,7 +47,7 @@ MUTANTS = (
         "ledger/own_process.py",
         "if self._process is not _process or self._number != os.getpid():",
         "if False:",
-        f"{LEDGER}/test_door.py {LEDGER}/test_door.py",
+        f"{LEDGER}/test_door.py",
     ),
     Mutant(
         "a fork keeps its parent's mark",
@@ -104,7 +104,7 @@ MUTANTS = (
         "ledger/own_process.py",
         "    def __reduce_ex__(",
         "    def _not_called(",
-        f"{LEDGER}/test_door.py {LEDGER}/test_queries.py {LEDGER}/test_door.py",
+        f"{LEDGER}/test_door.py {LEDGER}/test_queries.py",
     ),
     Mutant(
         "forked noise is drawn",
