@@ -153,9 +153,9 @@ def refusing(mask, rng):
         (lambda mask, rng: mask[:-1] * 1.0, "train returned 9 scores"),
         (lambda mask, rng: np.where(mask, np.nan, 0.0), "scores contains NaN"),
         (lambda mask, rng: None, "scores has type object"),
-        (lambda mask, rng: exit(3), r"train raised SystemExit in model 0 at test_shadows.py:"),
-        (raising, r"train raised ZeroDivisionError in model 0 at test_shadows.py:"),
-        (refusing, "train failed in model 0: InputError at test_shadows.py:"),
+        (lambda mask, rng: exit(3), r"train raised SystemExit in model 0 at test_attacks.py:"),
+        (raising, r"train raised ZeroDivisionError in model 0 at test_attacks.py:"),
+        (refusing, "train failed in model 0: InputError at test_attacks.py:"),
     ],
 )
 def test_bad_training_is_named(train, words):
