@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-pages processors thorough lint format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
+.PHONY: help demo test test-pages processors thorough lint lock format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -19,6 +19,7 @@ help:
 	@echo "                 the tests that compute, and two reports, as on these (a quarter of an hour)"
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
+	@echo "make lock        requirements.lock anew: what is developed and tested with, with hashes"
 	@echo "make docs        the site, into out/site/html, with warnings as errors"
 	@echo "make docs-look   reads every page of it in a browser: small and large, light and dark (some minutes)"
 	@echo "make docs-links  checks the links that leave it (needs a network)"
@@ -42,9 +43,18 @@ $(VENV)/.core: $(BIN)/python $(SOURCES)
 	$(PIP) install -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/python $(SOURCES)
-	$(PIP) install -c constraints.txt -e '.[dev]'
+$(VENV)/.dev: $(BIN)/python $(SOURCES) requirements.lock
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) or sys.platform != "linux")'; then \
+	  echo "installing requirements.lock by its hashes"; \
+	  $(PIP) install --require-hashes --no-deps -r requirements.lock; \
+	fi
+	$(PIP) install -c constraints.txt -e '.[dev]'  # torch, and elsewhere all of it
 	@touch $@ $(VENV)/.core
+
+lock: $(VENV)/.dev  # uv is there already, as Flower needs it
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --prerelease disallow --extra dev -c constraints.txt --no-emit-package torch \
+	  --custom-compile-command "make lock" -o requirements.lock pyproject.toml
 
 demo: $(VENV)/.core
 	$(BIN)/dpaudit demo

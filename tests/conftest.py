@@ -1,5 +1,6 @@
 """What all tests share: asserts that show their values, and signals that arrive."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from functools import cache
@@ -47,6 +48,17 @@ def one_command_line() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
+
+
+def pytest_configure() -> None:
+    """Imports of a thousand modules are not searched for garbage again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Nor is what they left, when the tests run."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

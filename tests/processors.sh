@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-computing="tests/audits/test_paper_rows.py tests/audits/test_paper_records.py tests/private_bo/own/test_answers.py tests/dpaudit/accounting"
+computing="tests/audits/test_paper_rows.py tests/private_bo/own/test_answers.py tests/dpaudit/accounting"
 dispatched=$("$PYTHON" -c 'from numpy._core._multiarray_umath import __cpu_dispatch__ as names
 print(*names)')
 for core in ${*:-Haswell SkylakeX Nehalem}; do

@@ -151,6 +151,7 @@ def test_silent_agents_and_zeros_give_the_same_broadcasts():
     assert np.array_equal(zeros, silence)
 
 
+@pytest.mark.pages
 def test_right_ones_are_not_refuted():
     """False alarms over all seeds below 1e-6."""
     served = Served(agents=29, rate=0.35, rounds=4, others=Others.SILENCE)
@@ -159,6 +160,7 @@ def test_right_ones_are_not_refuted():
         assert not record.refuted
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_ones_are(kind):
     record = audit(small(kind, Others.SILENCE), runs=2_000, confidence=1 - ALPHA, stop_early=True)
@@ -176,6 +178,7 @@ def test_mistakes_are_in_the_server_and_not_in_the_claim(kind):
         assert proved_epsilon(plan, 29**-1.1) > 2 * certified(right).epsilon
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("kind", [EveryoneSampled, ForgottenLargestWeight, ClippedToWhole])
 def test_what_wrong_ones_really_lose(kind):
     """The bound is above the claim, and below the loss of what really runs (both at 1e-6)."""
@@ -245,6 +248,7 @@ def test_the_canary_moves_the_first_broadcast_alone():
     assert 0 < moved < 20
 
 
+@pytest.mark.pages
 def test_not_refuted_and_not_blind():
     """False alarm of both parts below 1e-6: the verdict's rate, and five standard errors."""
     subject = EndToEnd(rate=1.0, regions=1, rounds=3)

@@ -88,6 +88,7 @@ def test_no_two_rows_have_one_name():
 # -- measuring -------------------------------------------------------------------------------------
 
 
+@pytest.mark.pages
 def test_a_right_row_is_certified():
     found = BY_NAME["home-made: running counts"].measured()
     judged = Judged(BY_NAME["home-made: running counts"], found)
@@ -96,6 +97,7 @@ def test_a_right_row_is_certified():
     assert found["version"]
 
 
+@pytest.mark.pages
 def test_a_wrong_row_is_refuted_and_shown():
     row = BY_NAME["home-made: twenty thresholds for one"]
     judged = Judged(row, row.measured())

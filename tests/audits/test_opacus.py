@@ -35,6 +35,7 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("check", QUICK, ids=[f"{each.subject}, {each.method}" for each in QUICK])
 def test_what_should_be_found_is(check):
     assert bool(check.look(1).found) is check.finds
@@ -85,6 +86,7 @@ def _quiet():
     logging.getLogger("opacus").setLevel(logging.ERROR)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("each", TRAININGS, ids=lambda each: each.name)
 def test_the_ledger_says_what_is_expected(each):
     assert each.right(each.look(0)), each.look(0)

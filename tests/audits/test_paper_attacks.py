@@ -1,19 +1,37 @@
-"""The attacks that were made for one algorithm of the papers alone."""
+"""Attacks of their own on the papers' algorithms."""
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import joint_transcript as transcript
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from audits.differences import differences
+from audits.outsourced.__main__ import main
+from audits.outsourced.black_box import black_box_audit, lattice_pair
+from audits.outsourced.branch import boundary_pair, branch_audit
+from audits.outsourced.canaries import canary_audit, reconstructed
+from audits.outsourced.column_space import ColumnSpaceScore, column_space_audit, disjoint_supports
+from audits.outsourced.counterexample import attacked, replayed
+from audits.outsourced.neighbours import Neighbours, inward, problem_rows
 from audits.papers.attacks import CONFIDENCE, _move, attacks, farthest, likelihood_ratio_audit
-from dpaudit import guarantee
+from dpaudit import AuditPair, Plan, Verdict, guarantee
+from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.auditing import audit_release, audit_subject
 from dpaudit.base.errors import InputError
+from dpaudit.certificate import load_certificate
+from dpaudit.mechanisms import ContinualGaussian, Gaussian
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.local import LDPTGPUCB
-from private_bo.outsourced import CertifiedCurator, Curator
+from private_bo.outsourced import CertifiedCurator, Curator, RowNoise
 
 # -- which algorithms have an attack of their own --------------------------------------------------
 
@@ -97,3 +115,342 @@ def test_it_replays():
     subject = LocalJointGPUCB()
     first, second = (likelihood_ratio_audit(subject, **runs) for _ in range(2))
     assert first == second
+
+
+# -- the transcript attack on the joint algorithm: its score is exact, and it passes ---------------
+
+
+SMALL = transcript.small().feature_map
+
+
+@pytest.mark.parametrize("kind", ["buffered", "binary-tree", "honaker-tree"])
+@pytest.mark.parametrize("leaf", [0, 2])
+def test_the_transcript_score_is_the_exact_likelihood_ratio(kind: str, leaf: int) -> None:
+    algorithm = transcript.small(steps=4, epsilon=2.0, continual_noise=kind)
+    runs = transcript.JointTranscripts(algorithm, leaf)
+    x, y = ({"arm": [0.0, 0.0], "reward": r} for r in (1.0, 0.0))
+    score = transcript.TranscriptLikelihoodRatio(runs, x, y)
+    scores = score(runs(x, 300, np.random.default_rng(1)))
+    phi = SMALL(np.zeros((1, 2)))[0]
+    mechanism = algorithm.periods[0].mechanism
+    column = np.linalg.solve(mechanism.factorization.noise_root(), np.arange(4) >= leaf)
+    mu = np.linalg.norm(phi) * np.linalg.norm(column) / mechanism.sigma / math.sqrt(2)
+    # The log-likelihood ratio is N(μ²/2, μ²) under x; 5.4 deviations are an alarm in 1e7.
+    assert abs(scores.mean() - mu**2 / 2) < 5.4 * mu / math.sqrt(300)
+    assert abs(scores.var() / mu**2 - 1) < 5.4 * math.sqrt(2 / 300)
+    # No canary does worse than the plan's μ.
+    whole = GaussianComposition(mu).epsilon(0.1).upper
+    assert whole <= 2.0
+    if leaf == 0 and kind == "binary-tree":
+        assert mu == pytest.approx(
+            mechanism.pair(algorithm.statistics.sensitivity).mu * np.linalg.norm(phi), rel=1e-6
+        )
+
+
+def test_the_audit_of_the_whole_algorithm_refutes_nothing() -> None:
+    record = transcript.audit(transcript.small(steps=3), leaf=0, runs=100)
+    assert not record.refuted
+    assert "likelihood ratio" in record.method
+
+
+@pytest.mark.parametrize("subject", [JointGPUCB(steps=32), LocalJointGPUCB()])
+def test_the_subjects_pass_their_own_audit(subject) -> None:
+    record = audit_subject(subject, subject.audit_pairs()[0], runs=1500, seed=1)
+    assert not record.refuted
+    assert record.epsilon_lower > 0.2
+
+
+def test_the_audited_statistic_keeps_the_whole_canary() -> None:
+    """Weights over time lose nothing: the statistic's μ is that of the plan."""
+    subject = JointGPUCB(steps=32, feature_map=SMALL)
+    x, x_prime = (
+        subject.audit_release(side, 4000, np.random.default_rng(seed))
+        for seed, side in enumerate(
+            ({"features": [1.0, 0.0], "reward": 1.0}, {"features": [1.0, 0.0], "reward": 0.0})
+        )
+    )
+    entry = x[:, 0, 2], x_prime[:, 0, 2]
+    measured = (entry[0].mean() - entry[1].mean()) / entry[0].std() * 1.0
+    (invocation,) = subject.plan().invocations
+    mu = invocation.mechanism.pair(invocation.sensitivity).mu
+    # Deviation of the estimate is about √(2/4000) = 0.022; 5.4 of them.
+    assert measured == pytest.approx(mu, abs=0.13)
+
+
+# -- known mistakes of tree aggregation, built into this implementation, are found -----------------
+
+
+@dataclass(frozen=True)
+class ForgottenLevels(JointGPUCB):
+    """Noise for one node where a user is in many: μ is √levels times the declared one."""
+
+    def mechanism(self, steps: int) -> ContinualGaussian:
+        """The right one for a user in a single node."""
+        right = super().mechanism(steps)
+        return replace(right, sigma=right.sigma / right.sensitivity_factor)
+
+    def plan(self) -> Plan:
+        """As declared by who made the mistake: the right noise."""
+        return JointGPUCB(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            steps=self.steps,
+            feature_map=self.feature_map,
+            continual_noise=self.continual_noise,
+        ).plan()
+
+
+@dataclass(frozen=True)
+class SharedNoise(JointGPUCB):
+    """The same noise in every node: differences of parameters show a user without noise."""
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """First two prefix sums, with the canary in the second round; their difference."""
+        contribution = self.contribution(data)
+        sigma = self.periods[0].mechanism.sigma * math.sqrt(2)
+        noise = rng.normal(scale=sigma, size=(size, *contribution.shape))
+        first, second = noise, contribution + noise
+        return np.asarray(second - first)
+
+
+@pytest.mark.parametrize("mistake", [ForgottenLevels, SharedNoise])
+def test_known_mistakes_are_found(mistake) -> None:
+    subject = mistake(steps=32, feature_map=SMALL, continual_noise="binary-tree")
+    record = audit_subject(subject, subject.audit_pairs()[0], runs=2500, seed=1)
+    assert record.refuted
+
+
+# -- the curators under attack: column space, branch, canaries, and what is stated of them ---------
+
+
+EPSILONS = (math.exp(1.1), 0.1)
+ALPHA = 1e-6
+
+
+# -- neighbouring data sets by name ----------------------------------------------------------------
+
+
+def paper(epsilon, problem="taipei", dimension=15):
+    return Curator(epsilon, 1e-5, dimension, problem_rows(problem).shape[1])
+
+
+def test_rows_that_differ():
+    neighbours = Neighbours.of("taipei", 5)
+    x, x_prime = (neighbours.data(moved=moved) for moved in (False, True))
+    changed = np.flatnonzero((x != x_prime).any(axis=1))
+    assert changed.tolist() == [5]
+    assert np.linalg.norm(x - x_prime) == pytest.approx(1.0)
+    assert np.linalg.norm(x_prime, axis=1).max() <= 25.0 * (1 + 1e-9)
+    assert Neighbours.from_dict(json.loads(json.dumps(neighbours.to_dict()))) == neighbours
+
+
+def test_steps_lead_inwards():
+    steps = inward(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(steps, [[-0.6, -0.8], [1.0, 0.0]])
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="norm 2"):
+        Neighbours("taipei", 0, (2.0, 0.0))
+    with pytest.raises(InputError, match="row is 414"):
+        Neighbours.of("taipei", 414)
+    with pytest.raises(InputError, match="neighbours are"):
+        Neighbours.from_dict({"problem": "taipei"})
+    with pytest.raises(InputError, match="canaries is 412"):
+        canary_audit(paper(1.0), "taipei", canaries=412)
+
+
+# -- the column-space attack: it refutes the paper's curator and spares the certified one ----------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_supports_are_disjoint(epsilon):
+    record = disjoint_supports(paper(epsilon), Neighbours.of("taipei"))
+    assert record.refuted
+    assert record.epsilon_lower == math.inf
+    assert record.details["sine_of_largest_angle"] > 1e6 * record.details["rounding"]
+
+
+def test_residuals_tell_neighbours_apart():
+    record = column_space_audit(paper(0.1), Neighbours.of("taipei"), alpha=ALPHA)
+    assert record.refuted
+    own, other = record.details["residuals_on_x"].values()
+    assert own["largest"] < 1e-8 * other["least"]
+
+
+def test_one_pair_needs_more_releases_at_a_large_epsilon():
+    """20 + 20 faultless answers are no proof against ε = e^1.1, and none is pretended."""
+    record = column_space_audit(paper(EPSILONS[0]), Neighbours.of("taipei"), alpha=ALPHA)
+    assert not record.refuted
+    # A mechanism of that ε may answer all of them rightly with chance ((1 - 1/e^ε))^20.
+    assert record.details["p_value"] == pytest.approx((1 - math.exp(-EPSILONS[0])) ** 20, 1e-2)
+    needed = record.details["fewest_releases_a_side"]
+    more = column_space_audit(
+        paper(EPSILONS[0]), Neighbours.of("taipei"), releases=needed + 20, alpha=ALPHA
+    )
+    assert more.refuted
+
+
+def test_the_score_serves_the_engine():
+    neighbours = Neighbours.of("taipei")
+    score = ColumnSpaceScore.of(*(neighbours.data(moved=moved) for moved in (False, True)))
+    curator = paper(0.1, dimension=3)
+
+    def release(moved, size, rng):
+        return curator.audit_release(neighbours.data(moved=moved), size, rng)
+
+    record = audit_release(
+        release,
+        AuditPair(False, True),
+        epsilon=curator.epsilon,
+        delta=curator.delta,
+        runs=60,
+        confidence=1 - ALPHA,
+        seed=0,
+        score=score,
+    )
+    assert record.refuted
+
+
+def test_no_pair_of_equal_column_spaces():
+    """A row that does not move gives nothing to find."""
+    still = Neighbours("taipei", 0, (0.0, 0.0))
+    assert not disjoint_supports(paper(0.1), still).refuted
+
+
+@pytest.mark.parametrize("noise", [RowNoise.LAPLACE, RowNoise.GAUSSIAN])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_attack_refutes(noise, epsilon):
+    curator = CertifiedCurator(epsilon, 1e-5, noise=noise)
+    assert not column_space_audit(curator, Neighbours.of("taipei"), releases=100).refuted
+    assert not canary_audit(curator, "taipei").refuted
+
+
+# -- the branch of the paper's curator is a leak of its own ----------------------------------------
+
+
+def test_the_branch_alone_refutes():
+    record = branch_audit(Curator(norm_bound=1e4), runs=2000, alpha=ALPHA)
+    assert record.refuted
+
+
+def test_away_from_the_branch_the_size_says_nothing():
+    record = branch_audit(Curator(norm_bound=1e4), offset=2.0, runs=2000, alpha=ALPHA)
+    assert not record.refuted
+
+
+def test_the_pair_straddles_the_branch_and_is_legal():
+    omega = Curator().omega
+    pair = boundary_pair(omega)
+    x, x_prime = np.array(pair.x), np.array(pair.x_prime)
+    values = [
+        np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[-1] for rows in (x, x_prime)
+    ]
+    assert values[0] >= omega > values[1]
+    assert np.linalg.norm(x - x_prime, axis=1).max() == pytest.approx(1.0)
+
+
+# -- many canaries in one release: the paper's curator gives all of them away ----------------------
+
+
+@dataclass(frozen=True)
+class CarelessCurator(CertifiedCurator):
+    """States the claim of its parent and adds far too little noise."""
+
+    @property
+    def mechanism(self):
+        return Gaussian(0.05)
+
+
+@pytest.mark.parametrize("problem", ["grid", "taipei"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_few_releases_refute(problem, epsilon):
+    record = canary_audit(paper(epsilon, problem), problem, alpha=ALPHA)
+    assert record.refuted
+    assert record.runs <= 20
+    assert record.details["p_value"] < ALPHA
+    assert record.details["largest_error_of_a_row"] < 1e-9
+
+
+def test_reconstruction_is_exact_in_both_branches():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3))
+    known = np.arange(5)
+    for bound, epsilon in ((100.0, 0.1), (1e7, 1e6)):
+        curator = Curator(epsilon, 1e-5, 6, 3, bound)
+        (release,) = curator.audit_release(rows, 1, rng)
+        np.testing.assert_allclose(reconstructed(release, rows[known], known), rows, atol=1e-8)
+
+
+def test_too_little_noise_is_found():
+    curator = CarelessCurator(EPSILONS[0], 1e-5)
+    assert canary_audit(curator, "taipei").refuted
+
+
+# -- the generic engine against the curators, without a score --------------------------------------
+
+
+@pytest.mark.parametrize("noise", [RowNoise.LAPLACE, RowNoise.GAUSSIAN])
+def test_the_engine_does_not_refute(noise):
+    curator = CertifiedCurator(EPSILONS[0], 1e-5, noise=noise)
+    pair = curator.audit_pairs()[0]
+    assert not black_box_audit(curator, pair, runs=800, confidence=1 - ALPHA).refuted
+
+
+def test_the_engine_finds_the_leak_without_a_score():
+    curator = Curator()
+    record = black_box_audit(curator, curator.audit_pairs()[0], runs=3000, confidence=1 - ALPHA)
+    assert record.refuted
+
+
+def test_a_corner_moves_inwards():
+    pair = lattice_pair(4)
+    difference = np.array(pair.x_prime) - np.array(pair.x)
+    assert np.linalg.norm(difference[0]) == pytest.approx(1.0)
+    assert not difference[1:].any()
+
+
+# -- certificates of the refutation, and what a replay finds different -----------------------------
+
+
+def test_a_false_statement_is_found():
+    certificate = attacked("CertifiedCurator", "taipei", 1.0)
+    stated, found = next(replayed(certificate))
+    assert not differences(stated.to_dict(), found.to_dict())
+    wrong = replace(stated, details=stated.details | {"p_value": 1e-9})
+    (apart,) = differences(wrong.to_dict(), found.to_dict())
+    assert apart.path == "details.p_value"
+
+
+def test_the_certified_curator_stays_certified():
+    assert attacked("CertifiedCurator", "taipei", 1.0).verdict is Verdict.CERTIFIED
+
+
+# -- the command that refutes and replays ----------------------------------------------------------
+
+
+SHIPPED = Path(__file__).parents[2] / "reports" / "outsourced" / "curator-taipei-epsilon-0.1.json"
+
+
+def test_from_a_file(tmp_path, capsys):
+    folder = str(tmp_path)
+    refuted = main(["refute", "--problem", "taipei", "--curator", "Curator", "--folder", folder])
+    assert refuted == 1
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2
+    certificate = load_certificate(files[0])
+    assert certificate.verdict is Verdict.REFUTED
+    assert certificate.audits[1].pair["row"] == 0
+    assert main(["replay", str(files[0])]) == 0
+    assert "DIFFERENT" not in capsys.readouterr().out
+
+
+def test_missing_file(tmp_path, capsys):
+    assert main(["replay", str(tmp_path / "none.json")]) == 3
+    assert "none.json" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not SHIPPED.exists(), reason="the reports are in the repository only")
+def test_the_published_counterexample(capsys):
+    assert main(["replay", str(SHIPPED)]) == 0
+    assert capsys.readouterr().out.count("same: refuted") == 4

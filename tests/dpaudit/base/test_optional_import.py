@@ -1,17 +1,25 @@
-"""Optional libraries, there and missing."""
+"""What may be missing, what is found by name, and what belongs to one process."""
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
+from importlib import metadata, resources
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
-from dpaudit import UnsupportedError
+from dpaudit import Severity, UnsupportedError
+from dpaudit.base.finding_table import FindingTable, explained_at
 from dpaudit.base.optional_import import LIBRARIES, lacking, optional_import, require
+from dpaudit.base.processes import ending, fork, uninterrupted
+
+# -- optional libraries, there and missing ---------------------------------------------------------
+
 
 ROOT = Path(__file__).parents[3]
 
@@ -166,3 +174,85 @@ def test_what_needs_opacus_says_so():
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("opacus.attach needs ")
     assert ended.stdout.endswith("install it with pip install 'dpaudit[opacus]'.\n")
+
+
+# -- processes are started out of reach of Ctrl-C, and say how they ended --------------------------
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_waits_for_the_end():
+    done = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+    assert done == [True]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_a_copy_ends_with_its_status(status):
+    child = fork()
+    if child == 0:
+        os._exit(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ending(code) == f"exit status {status}"
+
+
+def test_signals_have_their_names():
+    assert [ending(-9), ending(-63), ending(None)] == ["SIGKILL", "signal 63", "in an unknown way"]
+
+
+# -- findings whose words stand in tables ----------------------------------------------------------
+
+
+PACKAGES = (
+    "dpaudit.auditing.noise",
+    "dpaudit.rehearsal",
+    "dpaudit.auditing.replaying",
+    "dpaudit.certificate",
+    "dpaudit.training.opacus",
+    "dpaudit.project",
+    "dpaudit.workflow",
+)
+
+
+def test_a_finding_has_the_words_of_its_section_and_the_facts_of_the_call():
+    table = FindingTable("dpaudit.rehearsal.session")
+    found = table("does-not-end", "sum", seconds=7.0)
+    assert (found.rule, found.severity, found.at) == ("raises-on-neighbour", Severity.ERROR, "sum")
+    assert "does not end within 7 seconds, and" in found.message
+    assert found.remedy == "Bound every loop by public numbers."
+    assert (
+        FindingTable("dpaudit.auditing.noise.floats")(
+            "float-lsb", hits=1, others=0, draws=2, direction="x to x'", p_value=0.5
+        ).severity
+        is Severity.WARNING
+    )
+
+
+def test_a_fact_that_is_missing_is_an_error():
+    with pytest.raises(KeyError):
+        FindingTable("dpaudit.rehearsal.session")("does-not-end")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_section_is_whole_and_used(package):
+    folder = resources.files(package)
+    rows = tomllib.loads(folder.joinpath("findings.toml").read_text("utf-8"))
+    code = "".join(each.read_text("utf-8") for each in folder.iterdir() if each.suffix == ".py")
+    keys = {"message", "remedy", "rule", "severity", "about"}
+    for name, row in rows.items():
+        assert {"message", "remedy"} <= row.keys() <= keys
+        assert Severity(row.get("severity", "error"))
+        assert all(text.strip() == text and "\n" not in text for text in row.values())
+        assert f'"{name}"' in code
+
+
+def test_a_package_that_is_not_installed_has_no_site(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "metadata", missing)
+    explained_at.cache_clear()
+    assert explained_at("generator-seeded") == ""
+    explained_at.cache_clear()

@@ -1,16 +1,185 @@
-"""Every rule's curve, against sums and integrals of the law itself."""
+"""The checker's grids, and its curves, against independent truth."""
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 
 import mpmath
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dpaudit import checker
-from dpaudit.checker import Law, Part
+from dpaudit.checker import Law, Losses, Part
+
+# -- laws on a grid, against the enumeration of finite laws ----------------------------------------
+
+
+BITS = 80
+EXACT = {
+    "deadline": None,
+    "derandomize": True,
+    "suppress_health_check": [HealthCheck.too_slow],  # a clock decides nothing
+}
+Finite = dict[tuple[int, ...], Fraction]
+
+
+def curve_of(law: Losses, t: Fraction, w: int = 200) -> Fraction:
+    """D(t) = rest + Σ p (1 − t e^−x)₊, to 150 bits."""
+    total = Fraction(law.rest)
+    for at, mass in enumerate(law.masses, law.low):
+        step = checker.step_of(law.k, -at)
+        total += mass * max(1 - t * Fraction(checker.exp(*step, w)[1], 1 << w), Fraction(0))
+    return total / 2**BITS
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Part:
+    """Two answers of chances in tenths, in some sample."""
+    truth = draw(st.integers(2, 9))
+    lie = draw(st.integers(1, min(truth - 1, 10 - truth)) if truth > 1 else st.just(1))
+    scheme = draw(st.sampled_from(["all", "poisson", "known"]))
+    rate = (
+        Fraction(1) if scheme == "all" else draw(st.fractions(Fraction(1, 100), Fraction(99, 100)))
+    )
+    return Part(Law("two sided", (Fraction(truth, 10), Fraction(lie, 10))), scheme, rate)
+
+
+def pair_of(part: Part, way: str) -> list[tuple[Fraction, Fraction]]:
+    """(P, Q) of each output."""
+    truth, lie = part.law.numbers
+    p, q = [truth, lie, 1 - truth - lie], [lie, truth, 1 - truth - lie]
+    rate = part.rate
+    if part.scheme == "known":
+        both = [(rate * a, rate * b) for a, b in zip(p, q, strict=True)]
+        return [*both, (1 - rate, 1 - rate)]
+    if part.scheme == "poisson":
+        mixed = [rate * a + (1 - rate) * b for a, b in zip(p, q, strict=True)]
+        return list(zip(mixed, q, strict=True) if way == "remove" else zip(q, mixed, strict=True))
+    return list(zip(p, q, strict=True))
+
+
+def composed(pairs: list[list[tuple[Fraction, Fraction]]]) -> list[tuple[Fraction, Fraction]]:
+    joint = [(Fraction(1), Fraction(1))]
+    for pair in pairs:
+        table: dict[Fraction, tuple[Fraction, Fraction]] = {}
+        for a, b in joint:
+            for p, q in pair:
+                if a * p:
+                    ratio = b * q / (a * p)
+                    known = table.get(ratio, (Fraction(0), Fraction(0)))
+                    table[ratio] = known[0] + a * p, known[1] + b * q
+                else:
+                    known = table.get(Fraction(-1), (Fraction(0), Fraction(0)))
+                    table[Fraction(-1)] = known[0], known[1] + b * q
+        joint = list(table.values())
+    return joint
+
+
+def hockey(pairs: list[tuple[Fraction, Fraction]], t: Fraction) -> Fraction:
+    return sum((max(p - t * q, Fraction(0)) for p, q in pairs), Fraction(0))
+
+
+@settings(**EXACT, max_examples=60)
+@given(
+    parts(),
+    st.sampled_from(["remove", "add"]),
+    st.integers(2, 6),
+    st.integers(-40, -1),
+    st.integers(1, 60),
+)
+def test_a_law_on_any_grid_is_above_the_true_curve_everywhere(part, way, k, low, high):
+    law = checker.grid_law(part, way, (k, low, high), BITS)
+    assert sum(law.masses) + law.rest >= 1 << BITS
+    rng = random.Random(low * high)
+    for _ in range(20):
+        t = Fraction(math.exp(rng.uniform(-4, 4)))
+        assert curve_of(law, t) >= hockey(pair_of(part, way), t)
+    assert curve_of(law, Fraction(0)) >= 1
+
+
+@settings(**EXACT, max_examples=40)
+@given(
+    st.lists(parts(), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.sampled_from([16, 40, 200]),
+    st.sampled_from(["remove", "add"]),
+    st.integers(3, 30),
+)
+def test_products_of_coarse_and_trimmed_laws_are_above_the_true_composition(
+    several, count, limit, way, cut
+):
+    total = None
+    for part in several:
+        law = checker.grid_law(part, way, (5, -90, 90), BITS)
+        law = checker.composed(law, count, limit, BITS, Fraction((1 << BITS) >> cut, count))
+        total = law if total is None else checker.joined(total, law, limit, BITS)
+    assert total is not None
+    truth = composed([pair_of(part, way) for part in several for _ in range(count)])
+    rng = random.Random(count)
+    for _ in range(12):
+        t = Fraction(math.exp(rng.uniform(-4, 5)))
+        assert curve_of(total, t) >= hockey(truth, t)
+    for delta in (Fraction(1, 10), Fraction(1, 1000)):
+        try:
+            epsilon = checker.epsilon_of(total, delta, BITS)
+        except checker.MissingError:
+            continue
+        low = Fraction(checker.exp(*epsilon.as_integer_ratio(), 200)[0], 1 << 200)
+        assert hockey(truth, low) <= delta + Fraction(1, 2**150)
+
+
+def test_fine_grids_are_sharp():
+    part = Part(Law("two sided", (Fraction(7, 10), Fraction(3, 10))), "poisson", Fraction(1, 3))
+    for way in ("remove", "add"):
+        law = checker.composed(
+            checker.grid_law(part, way, (12, -1700, 1700), BITS), 8, 20_000, BITS, Fraction(0)
+        )
+        truth = composed([pair_of(part, way)] * 8)
+        for t in (Fraction(1), Fraction(3, 2), Fraction(3)):
+            exact = hockey(truth, t)
+            assert exact <= curve_of(law, t) <= exact + Fraction(1, 10**5)
+
+
+masses = st.lists(st.integers(0, (1 << BITS) // 30), min_size=1, max_size=30)  # at most 1 in all
+
+
+@settings(**EXACT)
+@given(masses, st.integers(-20, 5), st.integers(-2, 8), st.integers(0, 1 << BITS))
+def test_trimming_and_coarsening_only_raise_a_curve(drawn, low, k, rest):
+    law = Losses(k, low, drawn, rest)
+    for after in (checker.trimmed(law, 1 << (BITS - 2)), checker.coarser(law, BITS)):
+        for x in (-3, -0.1, 0, 0.2, 2):
+            t = Fraction(math.exp(x))
+            assert curve_of(after, t) >= curve_of(law, t) - Fraction(len(drawn), 2**140)
+
+
+@settings(**EXACT)
+@given(masses, masses, st.integers(0, 1 << BITS))
+def test_products_of_integers_are_convolutions_rounded_up(one, other, rest):
+    first, second = Losses(3, -4, one, rest), Losses(3, 2, other, 0)
+    law = checker.product(first, second, BITS)
+    exact = [0] * (len(one) + len(other) - 1)
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            exact[i + j] += a * b
+    assert law.masses == [-(-mass >> BITS) for mass in exact]
+    assert law.low == -2
+    assert law.rest == -(-rest * sum(other) >> BITS)
+
+
+def test_a_grid_that_ends_early_proves_nothing():
+    part = Part(Law("normal", (Fraction(1),)), "all", Fraction(1))
+    law = checker.grid_law(part, "remove", (4, -10, 10), BITS)
+    with pytest.raises(checker.MissingError, match="too early"):
+        checker.epsilon_of(law, Fraction(1, 1000), BITS)
+
+
+# -- every rule's curve, against sums and integrals of the law itself ------------------------------
+
 
 W = 160
 SLACK = mpmath.ldexp(1, -120)
@@ -46,7 +215,7 @@ def close(law: Law, t: Fraction, exact: mpmath.mpf, slack: mpmath.mpf = SLACK) -
     assert told <= exact + slack * (1 + real(t)), (law, float(t), mpmath.nstr(told - exact))
 
 
-def hockey(p: list[mpmath.mpf], q: list[mpmath.mpf], t: Fraction) -> mpmath.mpf:
+def hockey_curves(p: list[mpmath.mpf], q: list[mpmath.mpf], t: Fraction) -> mpmath.mpf:
     return mpmath.fsum(max(a - real(t) * b, 0) for a, b in zip(p, q, strict=True))
 
 
@@ -111,7 +280,7 @@ def test_bounded_range_is_the_worst_of_two_losses(epsilon):
             s = e * number / 500  # losses s and s − ε
             q = (mpmath.exp(-s) - mpmath.exp(-e)) / (1 - mpmath.exp(-e))
             p = q * mpmath.exp(s)
-            worst = max(worst, hockey([p, 1 - p], [q, 1 - q], t))
+            worst = max(worst, hockey_curves([p, 1 - p], [q, 1 - q], t))
         told = at(law, t)
         assert worst - mpmath.ldexp(1, -500) <= told <= worst + 1e-4 * epsilon**2 + 1e-30
 
@@ -127,7 +296,7 @@ def test_bounded_range_dominates_random_laws_within_it():
         p = [mass / mpmath.fsum(p) for mass in p]
         law = Law("bounded range", (Fraction(epsilon),))
         for t in points(rng, epsilon, 5):
-            assert at(law, t) >= hockey(p, q, t) - mpmath.mpf(10) ** -60
+            assert at(law, t) >= hockey_curves(p, q, t) - mpmath.mpf(10) ** -60
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (3.0, 1e-6), (0.0, 0.1), (100.0, 0.0)])
@@ -137,7 +306,7 @@ def test_response_dominates_its_pair(epsilon, delta):
     q = [mpmath.mpf(0), (1 - d) / (1 + e), (1 - d) * e / (1 + e), d]
     law = Law("response", (Fraction(epsilon), Fraction(delta)))
     for t in points(random.Random(5), min(2 * epsilon + 1, 80)):
-        close(law, t, hockey(p, q, t), d * 1 + SLACK)
+        close(law, t, hockey_curves(p, q, t), d * 1 + SLACK)
 
 
 def test_two_answers():
@@ -150,7 +319,7 @@ def test_two_answers():
             {"kind": "randomized-response", "p": float(chance), "k": k}, Fraction(1), 1, drawn=False
         )
         for t in points(rng, 25, 5):
-            close(law, t, hockey(p, q, t))
+            close(law, t, hockey_curves(p, q, t))
 
 
 @pytest.mark.parametrize(("k", "members"), [(3, 1), (4, 2), (5, 4)])
@@ -170,7 +339,7 @@ def test_subsets_by_enumeration(k, members):
         return [real(mass) for mass in masses]
 
     for t in points(random.Random(7), 4):
-        close(law, t, hockey(law_of(0), law_of(1), t))
+        close(law, t, hockey_curves(law_of(0), law_of(1), t))
 
 
 @pytest.mark.parametrize(("keep", "lie"), [(0.5, 0.1), (0.9, 0.1), (0.2, 0.7)])
@@ -189,7 +358,7 @@ def test_unary_encodings_by_enumeration(keep, lie):
         return found
 
     for t in points(random.Random(8), 4):
-        close(law, t, hockey(law_of(0), law_of(1), t))
+        close(law, t, hockey_curves(law_of(0), law_of(1), t))
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(0.05, 1), (0.7, 1), (2.0, 3), (30.0, 7), (60.0, 20)])
@@ -200,7 +369,7 @@ def test_discrete_laplace_by_summation(scale, shift):
     mass = [(1 - r) / (1 + r) * r ** abs(k) for k in range(-reach, reach + 1)]
     p, q = [*[mpmath.mpf(0)] * shift, *mass], [*mass, *[mpmath.mpf(0)] * shift]
     for t in points(random.Random(9), min(1.1 * shift / scale, 90), 8):
-        exact = hockey(p, q, t)
+        exact = hockey_curves(p, q, t)
         assert at(law, t) >= exact - mpmath.mpf(10) ** -40
         assert at(law, t) <= exact + mpmath.mpf(10) ** -28 * (1 + real(t))
 
@@ -214,7 +383,7 @@ def test_discrete_gaussian_by_summation(sigma, shift):
     mass = [one / whole for one in weight]
     p, q = [*[mpmath.mpf(0)] * shift, *mass], [*mass, *[mpmath.mpf(0)] * shift]
     for t in points(random.Random(10), min(8 * shift / sigma + shift**2 / sigma**2, 60), 12):
-        exact = hockey(p, q, t)
+        exact = hockey_curves(p, q, t)
         assert at(law, t) >= exact - mpmath.mpf(10) ** -45
         assert at(law, t) <= exact + mpmath.mpf(10) ** -26 * (1 + real(t))
 
@@ -274,7 +443,7 @@ def test_counts_that_are_told_from_a_threshold_on(scale, threshold):
 
     for t in points(random.Random(12), 2 / scale + 1, 8):
         worst = max(
-            hockey(told(count + one), told(count + other), t)
+            hockey_curves(told(count + one), told(count + other), t)
             for count in range(threshold + 3)
             for one, other in ((0, 1), (1, 0))
         )
@@ -308,7 +477,7 @@ def test_staircase_by_integration(share, shift):
     q = [density(x) * width / whole for x, width in cells]
     for t in points(random.Random(13), 1.5, 12):
         # What lies beyond 80 steps has the mass e^−104.
-        exact = hockey(p, q, t) * (1 - mpmath.mpf(10) ** -40)
+        exact = hockey_curves(p, q, t) * (1 - mpmath.mpf(10) ** -40)
         bounds(law, t, exact)
         if share is None and shift == 1:
             close(law, t, exact, mpmath.mpf(10) ** -30)

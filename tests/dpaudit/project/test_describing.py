@@ -22,7 +22,13 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("name", KINDS)
+LONG = "with-replacement"
+"""Its proof takes as long as those of all others."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.pages if each == LONG else ()) for each in KINDS]
+)
 def test_the_example_certifies_as_it_stands(name):
     content = read_plan(tomllib.loads(described(name).example))
     made = certify(

@@ -90,6 +90,7 @@ def test_a_study_without_an_objective_is_for_ask_and_tell():
     assert parties.ask().point.shape == (2,)
 
 
+@pytest.mark.pages
 def test_a_slice_of_the_benchmark(capsys):
     rows = table(functions=2, users=10, agents=2, first=FIRST_TUNED)
     assert len(rows) == 15

@@ -154,6 +154,7 @@ def write_plan(folder, scale):
     (folder / "plan.toml").write_text(text)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize(("scale", "code"), [(1.5, 1), (2.0, 0)])
 def test_less_privacy_than_before_is_red_and_told(hosted, tmp_path, scale, code):
     branch = tmp_path / "branch"
@@ -240,6 +241,7 @@ def training(tmp_path_factory):
     return folder / "demo"
 
 
+@pytest.mark.pages
 class TestTraining:
     def test_its_workflow_passes_as_it_is(self, training, tmp_path):
         job = worked(training, tmp_path / "machine")
@@ -265,6 +267,7 @@ class TestTraining:
             assert code == 0, out
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("kind", [Kind.COUNTS, Kind.LIBRARY])
 def test_the_workflows_of_further_kinds_pass_as_they_are(tmp_path, kind):
     if kind is Kind.LIBRARY:

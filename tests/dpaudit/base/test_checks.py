@@ -1,15 +1,30 @@
-"""Single values: which are taken, and that a sentence names the field, the value and the rule."""
+"""Checks of values: of arguments, of fields, of names, and of numbers that round."""
+
+from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import gaussian_invocation
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from dpaudit import Laplace
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
+from dpaudit.base.fields import MOST, Checked, Count, at_least
+from dpaudit.base.names import checked_name, same_person, written_alike
+from dpaudit.base.numbers import confidence, down, not_above, not_below, percent, plain, up
+from dpaudit.mechanisms import LaplacePair
+from dpaudit.reporting.curves import probability
+
+# -- single values: which are taken, and that a sentence names the field, the value and the rul ----
+
 
 HUGE = 10**400
 NO_NUMBERS = [math.nan, math.inf, -math.inf, True, np.True_, "1", None, 1j, [1.0], HUGE]
@@ -188,3 +203,183 @@ def test_a_whole_number_lies_between_its_bounds():
     for wrong in (0, True, 1.0, "1", None, 10**5000):
         with pytest.raises(InputError, match=r"count is .*; it must be an integer of at least 1"):
             validate.integer_at_least(1, 10**15, count=wrong)
+
+
+# -- fields that check themselves ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counted(Checked):
+    number: Count = 1
+
+
+def test_a_subclass_without_a_kind_of_its_own_is_no_member():
+    class Cheaper(Laplace):
+        def pair(self, sensitivity):
+            return LaplacePair(Fraction(0))
+
+    with pytest.raises(InputError, match="Cheaper, which is no registered mechanism"):
+        gaussian_invocation(mechanism=Cheaper(1.0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [0, -1, 1.0, "1", True, None, MOST + 1, 10**5000], ids=lambda one: type(one).__name__
+)
+def test_counts_are_bounded(wrong):
+    assert Counted(MOST).number == MOST
+    with pytest.raises(InputError) as caught:
+        Counted(wrong)
+    assert len(str(caught.value)) < 160
+    assert at_least(0, 5)(number=5) == 5
+
+
+def test_a_class_that_compares_as_a_base_with_other_fields_is_refused():
+    @dataclass(frozen=True)
+    class Bare(Checked):
+        pass
+
+    @dataclass(frozen=True, eq=False)
+    class Table(Bare):
+        losses: tuple[float, ...] = ()
+
+    @dataclass(frozen=True, eq=False)
+    class Base(Checked):
+        pass
+
+    @dataclass(frozen=True, eq=False)
+    class Other(Base):
+        losses: tuple[float, ...] = ()
+
+    with pytest.raises(InputError, match=r"Table compares as .*Bare, which has other fields; give"):
+        Table((1.0,))
+    assert Other((1.0,)) != Other((2.0,))
+    assert Bare() == Bare()
+
+
+# -- names that look like another's ----------------------------------------------------------------
+
+
+HIDDEN = ["\u3164", "\ufe0f", "\u034f", "\u115f", "\u180b", "\u2800", "\uffa0", "\u200b", "\u00ad"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ANN", " a nn", "ann.", "ann\u0301", "\u0430nn", "\u0251nn", "a\u0578\u0578", "\u0391nn"),
+        *("\uff41\uff4e\uff4e", "\U0001d41ann", *(f"an{each}n" for each in HIDDEN)),
+    ],
+)
+def test_who_looks_like_another_is_that_one(name):
+    assert same_person(name, "ann")
+    assert same_person("ann", name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ann", "anna"),
+        ("ann 2", "ann 3"),
+        ("\u0418\u0432\u0430\u043d", "\u0418\u043b\u044c\u044f"),  # Ivan and Ilya
+        ("\u674e\u5c0f\u9f99", "\u674e\u5927\u9f99"),
+        ("\u0930\u093e\u092e", "\u0930\u092e\u093e"),  # Ram and Rama
+    ],
+)
+def test_others_are_others(one, other):
+    assert not same_person(one, other)
+    assert checked_name(by=one) == one
+    assert checked_name(by=other) == other
+
+
+def test_names_are_of_one_script_and_can_be_seen():
+    for fine in (
+        "Jos\u00e9 O'Brien-2",
+        "\u7530\u4e2d\u3055\u304f\u3089",
+        "ann@x.org",
+        "\u0418\u0432\u0430\u043d",
+    ):
+        assert checked_name(by=fine) == fine
+    for wrong in ("\u0430nn", "a\u03bfn", *(f"ann{each}" for each in HIDDEN)):
+        with pytest.raises(InputError, match=r"^by is .*must be of one script") as error:
+            checked_name(by=wrong)
+        assert str(error.value).isascii()
+
+
+def test_what_earlier_versions_took_for_one():
+    assert written_alike(" A nn", "\uff41nn")
+    assert not written_alike("ann.", "ann")
+
+
+# -- numbers for print: bounds are rounded to their safe side --------------------------------------
+
+
+POSITIVE = st.floats(1e-300, 1e300)
+
+
+@settings(derandomize=True, max_examples=300)
+@given(POSITIVE)
+def test_bounds_are_rounded_outwards(value):
+    """Up to the slack of float rounding, far below the last digit that is shown."""
+    slack = Fraction(value) * Fraction(2, 10**12)
+    assert Fraction(up(value)) >= Fraction(value) - slack
+    assert Fraction(down(value)) <= Fraction(value) + slack
+    assert float(up(value)) == pytest.approx(value, rel=1.1e-5)
+    assert float(down(value)) == pytest.approx(value, rel=1.1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "above", "below"),
+    [
+        (0.1 + 0.2, "0.3", "0.3"),
+        (1.0000001, "1.00001", "1"),
+        (0.9999999, "1", "0.999999"),
+        (1234567.5, "1.23457e+06", "1.23456e+06"),
+        (0.0, "0", "0"),
+        (math.inf, "∞", "∞"),
+    ],
+)
+def test_bounds(value, above, below):
+    assert (up(value), down(value)) == (above, below)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1.0, "1"), (1e-5, "1e-05"), (-math.inf, "-∞")])
+def test_plain(value, shown):
+    assert plain(value) == shown
+
+
+@settings(derandomize=True, max_examples=300)
+@given(POSITIVE)
+@example(5e-324)
+@example(1.7976931348623157e308)
+@example(0.1 + 0.2)
+def test_what_is_not_below_or_above_is_so_exactly(value):
+    assert float(not_above(value)) <= value <= float(not_below(value))
+    assert float(not_above(value)) == pytest.approx(value, rel=1.1e-5)
+    assert float(not_below(value)) == pytest.approx(value, rel=1.1e-5)
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (probability(1, 0), "73.2 %"),
+        (probability(math.log(3), 0), "75 %"),
+        (0.5, "50 %"),
+        (0.99951, "99.96 %"),
+        (probability(10, 0), "99.996 %"),
+        (1 - 1e-13, "100 %"),
+    ],
+)
+def test_percent_is_rounded_up_and_keeps_its_distance_from_certainty(share, shown):
+    assert percent(share) == shown
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.floats(0.5, 1))
+def test_percent_is_never_below(share):
+    assert Fraction(percent(share).removesuffix(" %")) / 100 >= Fraction(share) - Fraction(
+        1, 10**11
+    )
+
+
+def test_confidence_is_not_rounded():
+    assert confidence(1 - 1e-9) == "99.9999999 %"
+    assert confidence(1.0) == "100 %"
