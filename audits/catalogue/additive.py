@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import PURE
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import Claim, DiscreteLaplace, Laplace
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
 from dpaudit.mechanisms import LaplaceVector
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 CURVE = Laplace(1.0).pair(1.0).delta
 HISTOGRAM = [3.0, 5.0, 2.0, 0.0]

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import DELTA, PURE
+from audits.catalogue.entry import Entry
 from dpaudit import Claim
-
-from .claims import DELTA, PURE
-from .entry import Entry
 
 Answer = Callable[[Any, np.random.Generator], Any]
 E = math.e

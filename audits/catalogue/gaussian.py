@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import Claim, DiscreteGaussian
-from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
-from dpaudit.certificate import AuditRecord
-from dpaudit.mechanisms import GaussianPair
-
-from .claims import (
+from audits.catalogue.claims import (
     APPROXIMATE,
     DELTA,
     SIGMA,
@@ -22,7 +17,11 @@ from .claims import (
     gaussian_epsilon,
     sampled_plan,
 )
-from .entry import Entry, Floats, Release
+from audits.catalogue.entry import Entry, Floats, Release
+from dpaudit import Claim, DiscreteGaussian
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
+from dpaudit.certificate import AuditRecord
+from dpaudit.mechanisms import GaussianPair
 
 CURVE = GaussianPair(1 / SIGMA).delta
 CLASSIC = math.sqrt(2 * math.log(1.25 / DELTA)) / 10

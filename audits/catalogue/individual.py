@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import APPROXIMATE, SIGMA, gaussian_epsilon
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit.auditing.distinguishing.scores import LinearScore
 from dpaudit.mechanisms import GaussianPair
-
-from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from .entry import Entry, Floats, Release
 
 STEPS = 6
 ABSENT, HALVES, WHOLES, LONG = [0.0] * STEPS, [0.5] * STEPS, [1.0] * STEPS, [0.9] * STEPS

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import PURE
+from audits.catalogue.entry import Entry, Floats
 from dpaudit import Laplace, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
-
-from .claims import PURE
-from .entry import Entry, Floats
 
 BOUND, NOISE = 1.0, 1.0
 """Of the function and of the observation's own noise; a reward lies in ±(BOUND + NOISE)."""

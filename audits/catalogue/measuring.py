@@ -19,6 +19,7 @@ from typing import Any
 
 from scipy.stats import binom
 
+from audits.catalogue.entry import Entry, FloatEntry
 from audits.result_table import Record, ResultTable, failed
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
@@ -27,8 +28,6 @@ from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord
-
-from .entry import Entry, FloatEntry
 
 CONFIDENCE = 0.95
 """Of each audit, and of the intervals of what they amount to, both ends together."""

@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import (
+    APPROXIMATE,
+    DELTA,
+    SIGMA,
+    claimed,
+    curve_of,
+    gaussian_epsilon,
+    sampled_plan,
+)
+from audits.catalogue.entry import Entry, Floats
 from dpaudit import ZeroOut
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair
-
-from .claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
-from .entry import Entry, Floats
 
 _PUBLIC = np.random.default_rng(20)
 

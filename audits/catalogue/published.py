@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.additive import CURVE
+from audits.catalogue.claims import DELTA, PURE
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import Claim
 from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
-
-from .additive import CURVE
-from .claims import DELTA, PURE
-from .entry import Entry, Floats, Release
 
 E = math.e
 ANSWERS = 10

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from audits.catalogue.claims import PURE
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.distinguishing.scores import AtomScore, Identity
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 Sampler = Callable[..., Floats]
 ZEROS, ONES = [0.0] * 10, [1.0] * 10

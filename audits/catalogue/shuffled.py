@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from audits.catalogue.claims import epsilon_of
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import Claim, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore
 from dpaudit.mechanisms import Shuffled
-
-from .claims import epsilon_of
-from .entry import Entry, Floats, Release
 
 USERS, LOCAL, TOO_MUCH, MARGIN = 30, 1.0, 3.0, 1e-3
 RESPONSE = RandomizedResponse.calibrated(epsilon=LOCAL)

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import PURE
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit.auditing.distinguishing.scores import FixedScore
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 BELOW, HALTED = 0.0, -1.0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from audits.catalogue.claims import PURE
+from audits.catalogue.entry import Entry
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
@@ -16,9 +18,6 @@ from dpaudit.mechanisms import (
     TopK,
     UnaryEncoding,
 )
-
-from .claims import PURE
-from .entry import Entry
 
 
 def _row(

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
+from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import Mechanism
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore, WhiteBox
 from dpaudit.mechanisms import (
@@ -18,9 +20,6 @@ from dpaudit.mechanisms import (
     LaplacePair,
     SquareRootToeplitz,
 )
-
-from .claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
-from .entry import Entry, Floats, Release
 
 LEAVES, LEVELS = 8, 4
 STREAM, OTHER = [0.0] * LEAVES, [1.0] + [0.0] * (LEAVES - 1)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from audits.libraries import accountants
 from audits.libraries.page import judged, page, write_notes
-from audits.libraries.row import environment
-from audits.libraries.rows import ROWS
+from audits.libraries.rows import ROWS, environment
 from audits.result_table import Record, ResultTable, say
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError

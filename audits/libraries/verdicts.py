@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from audits.libraries.row import Row
+from audits.libraries.rows import Row
 from audits.result_table import Record
 
 SHOWN = {

@@ -13,8 +13,7 @@ from audits.libraries import accountants
 from audits.libraries.__main__ import RESULTS, main, measure, table_of
 from audits.libraries.accountants import SETTINGS, SUBJECTS
 from audits.libraries.page import judged, page, verdict, write_notes
-from audits.libraries.row import Attack, Published, Row, unique
-from audits.libraries.rows import ROWS
+from audits.libraries.rows import ROWS, Attack, Published, Row, unique
 from audits.libraries.verdicts import Fault, Judged, Standing
 from dpaudit.base.errors import InputError
 
@@ -106,7 +105,7 @@ def test_a_wrong_row_is_refuted_and_shown():
 
 def test_what_cannot_run_is_said_and_the_rest_stands(tmp_path, monkeypatch, capsys):
     row = BY_NAME["home-made: sum"]
-    monkeypatch.setattr("audits.libraries.row.answer", _raised)
+    monkeypatch.setattr("audits.libraries.rows.answer", _raised)
     monkeypatch.setattr("audits.result_table.answer", _raised)
     table = table_of(tmp_path / "found.json")
     table.keep("another", {"seconds": 1.0})
