@@ -26,7 +26,7 @@ from private_bo.federated import (
     Streams,
     synthetic,
 )
-from private_bo.threads import single_threaded
+from private_bo.gp.types import single_threaded
 
 Floats = NDArray[np.float64]
 

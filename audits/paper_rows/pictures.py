@@ -17,7 +17,7 @@ from audits.paper_rows.experiments.outsourced import CLEAR, EXPONENTS, TABLES, c
 from audits.paper_rows.experiments.outsourced import label as curator_label
 from audits.paper_rows.recording import Cell, Recording
 from private_bo.gp.types import Array
-from private_bo.local.experiments.panels import Algorithm
+from private_bo.local.experiments.figure2 import Algorithm
 
 WIDTH, HEIGHT = 350, 210
 LEFT, RIGHT, TOP, BOTTOM = 52, 18, 22, 34

@@ -13,7 +13,7 @@ from dpaudit import Ledger
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import ContinualNoise, JointGPUCB
 from private_bo.joint.experiments.table1 import configuration
-from private_bo.joint.problems import DecisionProblem, benchmark, bump
+from private_bo.joint.subject import DecisionProblem, benchmark, bump
 
 
 def seconds(algorithm: JointGPUCB, problem: DecisionProblem, repeats: int) -> float:

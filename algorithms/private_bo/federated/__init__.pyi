@@ -14,12 +14,12 @@ from .dp_fts_de import FTSDE as FTSDE
 from .dp_fts_de import PlainTS as PlainTS
 from .dp_fts_de import SamplingScheme as SamplingScheme
 from .dp_fts_de import Sensitivity as Sensitivity
-from .messages import Broadcast as Broadcast
-from .messages import Report as Report
 from .problems import FederatedProblem as FederatedProblem
 from .problems import WithoutAgent as WithoutAgent
 from .problems import digits as digits
 from .problems import landmines as landmines
 from .problems import synthetic as synthetic
+from .settings import Broadcast as Broadcast
 from .settings import Reliance as Reliance
+from .settings import Report as Report
 from .settings import Weights as Weights

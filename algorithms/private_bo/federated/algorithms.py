@@ -23,8 +23,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.agents import Histories
-from private_bo.federated.messages import Broadcast, Report
-from private_bo.federated.settings import Weights
+from private_bo.federated.settings import Broadcast, Report, Weights
 from private_bo.gp.types import Array
 
 

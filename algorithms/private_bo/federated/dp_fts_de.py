@@ -64,7 +64,6 @@ from private_bo.federated.algorithms import (
     Transport,
     central_server,
 )
-from private_bo.federated.messages import Broadcast
 from private_bo.federated.problems import (
     Distorted,
     FederatedProblem,
@@ -73,9 +72,8 @@ from private_bo.federated.problems import (
     landmines,
     synthetic,
 )
-from private_bo.federated.settings import OneRegion, Reliance, Settings
-from private_bo.gp.types import Array, Bounded, between
-from private_bo.threads import single_threaded
+from private_bo.federated.settings import Broadcast, OneRegion, Reliance, Settings
+from private_bo.gp.types import Array, Bounded, between, single_threaded
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural, NonNegative
 from private_bo.experiments import in_parallel
 from private_bo.gp import SquaredExponential
-from private_bo.gp.types import Array, Indices, array_of, read_only
+from private_bo.gp.types import Array, Indices, array_of, read_only, single_threaded
 from private_bo.problems.sources import data_file
-from private_bo.threads import single_threaded
 
 
 def unit_grid(per_axis: int, dimensions: int = 1) -> Array:

@@ -32,7 +32,6 @@ from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.mechanisms.continual import Factorization
 from dpaudit.plan import Group, Invocation, TrustModel
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
-from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
     CentredStatistics,
     ContinualNoise,
@@ -42,7 +41,7 @@ from private_bo.joint.statistics import (
     lemma_2_sigma,
     lemma_3_shift,
 )
-from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.joint.subject import DecisionProblem, PrivateApproximateGPUCB
 
 _LONGEST_AUDIT = 4096
 _MARGIN = 1e-9

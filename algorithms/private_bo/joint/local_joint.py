@@ -34,7 +34,6 @@ from dpaudit.plan import Invocation, TrustModel
 from dpaudit.project import AuditPair
 from private_bo.gp.types import Array
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
-from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
     CentredStatistics,
     Encoding,
@@ -43,7 +42,7 @@ from private_bo.joint.statistics import (
     lemma_5_sigmas,
     lemma_6_shift,
 )
-from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.joint.subject import DecisionProblem, PrivateApproximateGPUCB
 from private_bo.redacted_errors import redacted
 
 

@@ -21,9 +21,16 @@ from dpaudit.base import validate
 from dpaudit.base.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
 from private_bo.local.policies import (
+    Constants,
     Epochs,
+    FeatureTruncation,
+    MedianOfMeans,
+    MomentOrder,
     Outcome,
     Policy,
+    RewardTruncation,
+    Schedule,
+    SubGaussian,
     Users,
     adaptively_truncated_gp_ucb,
     ask_ahead,
@@ -31,15 +38,6 @@ from private_bo.local.policies import (
     median_of_means_gp_ucb,
     run_result,
     truncated_gp_ucb,
-)
-from private_bo.local.schedules import (
-    Constants,
-    FeatureTruncation,
-    MedianOfMeans,
-    MomentOrder,
-    RewardTruncation,
-    Schedule,
-    SubGaussian,
 )
 from private_bo.problems import BanditProblem
 

@@ -37,22 +37,20 @@ from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.base import Study, off_theorem
 from private_bo.local.policies import (
     Channel,
+    Constants,
     Epochs,
+    LaplaceFeatureTruncation,
+    LaplaceTruncation,
+    MedianOfMeans,
+    MomentOrder,
     Outcome,
     Policy,
     Users,
     adaptively_truncated_gp_ucb,
     median_of_means_gp_ucb,
     run_result,
-    truncated_gp_ucb,
-)
-from private_bo.local.schedules import (
-    Constants,
-    LaplaceFeatureTruncation,
-    LaplaceTruncation,
-    MedianOfMeans,
-    MomentOrder,
     theorem_plays_per_epoch,
+    truncated_gp_ucb,
 )
 from private_bo.problems import AnotherAnswer, BanditProblem
 from private_bo.problems.sources import load_problem

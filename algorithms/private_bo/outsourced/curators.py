@@ -47,13 +47,14 @@ from private_bo.outsourced.modeller import (
     Release,
     Search,
 )
-from private_bo.outsourced.problems import OutsourcedProblem, load_problem
-from private_bo.outsourced.rows import (
+from private_bo.outsourced.problems import (
+    OutsourcedProblem,
     centred,
     checked_rows,
     inflated,
     largest_l1_gain,
     largest_l2_gain,
+    load_problem,
     public_projection,
     require_memory,
     small_pairs,
@@ -182,7 +183,7 @@ class OutsourcingCurator(Study):
         """The private rows (n, d), if they may be released; nothing is drawn before.
 
         Raises:
-            InputError: as :func:`private_bo.outsourced.rows.checked_rows`, or if the release would
+            InputError: as :func:`~private_bo.outsourced.problems.checked_rows`, or if it would
                 not fit into memory.
         """
         matrix = checked_rows(rows, columns=self.columns, norm_bound=self.norm_bound)

@@ -15,13 +15,13 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord, certify
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.project import RunResult
+from private_bo.gp.types import single_threaded
 from private_bo.own.answers import JointStudy, LocalStudy
 from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
-from private_bo.own.spaces import Space
+from private_bo.own.server import Space
 from private_bo.own.studies import NUMBERED, OwnStudy, listed
-from private_bo.threads import single_threaded
 
 _STUDIES: dict[str, type[OwnStudy]] = {
     "local": LocalStudy,
@@ -72,7 +72,7 @@ def study(
     Raises:
         InputError: if an argument is out of its range, or there is no such setting.
 
-    >>> from private_bo.own.spaces import PointSpace
+    >>> from private_bo.own.server import PointSpace
     >>> study(None, PointSpace([[0.0], [1.0]]), users=9, epsilon=1.0, trust="joint").plan().unit
     PrivacyUnit(name='user')
     """

@@ -21,7 +21,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
-from private_bo.own.spaces import Space
+from private_bo.own.server import Space
 from private_bo.own.studies import Between, Fixed, OwnStudy, clipped
 from private_bo.redacted_errors import Named, Redacted, named
 

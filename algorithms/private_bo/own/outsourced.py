@@ -23,8 +23,7 @@ from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
-from private_bo.own.server import Released
-from private_bo.own.spaces import BoxSpace
+from private_bo.own.server import BoxSpace, Released
 from private_bo.own.studies import NUMBERED, Between, OwnStudy, asked_between, clipped
 
 _INITIAL = 10

@@ -19,8 +19,7 @@ from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.base import Study
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array, Bounded, between
-from private_bo.own.server import LandmarkFeatures, Server
-from private_bo.own.spaces import BoxSpace, Space
+from private_bo.own.server import BoxSpace, LandmarkFeatures, Server, Space
 from private_bo.redacted_errors import Named, named
 
 NUMBERED = "numbered"

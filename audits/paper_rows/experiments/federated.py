@@ -21,8 +21,8 @@ from private_bo.federated import (
 )
 from private_bo.federated.agents import AgentModel, Streams
 from private_bo.federated.algorithms import Agents
-from private_bo.federated.experiments.cells import Algorithm, Cells, Task, one_run, panels
-from private_bo.federated.experiments.cells import Experiment as Figure
+from private_bo.federated.experiments.figures import Algorithm, Cells, Task, one_run, panels
+from private_bo.federated.experiments.figures import Experiment as Figure
 from private_bo.gp.types import Array, Indices
 
 FLAT = "FTS-DE, P = 4, uniform weights"

@@ -12,11 +12,11 @@ import numpy as np
 from audits.paper_rows.experiments import Experiment
 from private_bo.gp.types import Array
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
+from private_bo.joint.experiments.figures import Configurations, run_trial
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
 from private_bo.joint.experiments.table1 import configuration
-from private_bo.joint.experiments.trials import Configurations, run_trial
-from private_bo.joint.learner import Width
-from private_bo.joint.problems import BENCHMARKS, benchmark, bump
+from private_bo.joint.statistics import Width
+from private_bo.joint.subject import BENCHMARKS, benchmark, bump
 
 ALPHAS, BETAS = (0.1, 0.5, 1.0, 10.0), (0.01, 0.1, 0.5, 0.99)
 NON_PRIVATE, UNIFORM = "non-private", "uniform play"

@@ -12,7 +12,7 @@ from audits.paper_rows.experiments import Experiment
 from dpaudit.base.fields import Positive
 from private_bo.gp import Matern
 from private_bo.gp.types import Array
-from private_bo.local.experiments.panels import (
+from private_bo.local.experiments.figure2 import (
     PANELS,
     THEOREM,
     TUNED,
@@ -21,8 +21,13 @@ from private_bo.local.experiments.panels import (
     Trial,
     run_trial,
 )
-from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
-from private_bo.local.schedules import Constants, RewardTruncation
+from private_bo.local.policies import (
+    Constants,
+    RewardTruncation,
+    Users,
+    in_the_clear,
+    truncated_gp_ucb,
+)
 from private_bo.problems import BanditProblem, synthetic
 from private_bo.problems.bandit import Noise
 

@@ -34,7 +34,7 @@ from dpaudit import (
 )
 from dpaudit.accounting import AccountantName, compose
 from private_bo.federated import DPFTSDE, SamplingScheme, Sensitivity
-from private_bo.federated.experiments.cells import SETTINGS, Task
+from private_bo.federated.experiments.figures import SETTINGS, Task
 
 _AGENT = PrivacyUnit("agent")
 SYNTHETIC = {

@@ -27,9 +27,8 @@ from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.joint.experiments.costs import Cost, lemma_2_cost, lemma_5_cost
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
 from private_bo.joint.experiments.table1 import PRINTED
-from private_bo.joint.learner import Width
-from private_bo.joint.problems import bump
-from private_bo.joint.statistics import Sums, lemma_2_sigma, lemma_3_shift, lemma_6_shift
+from private_bo.joint.statistics import Sums, Width, lemma_2_sigma, lemma_3_shift, lemma_6_shift
+from private_bo.joint.subject import bump
 
 _T, _ZETA = 1024, 0.1
 

@@ -20,8 +20,8 @@ from audits.paper_rows.measured import (
 from dpaudit import guarantee
 from private_bo.gp.types import Array
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
-from private_bo.local.experiments.panels import TUNED, Algorithm, run_trial
-from private_bo.local.schedules import (
+from private_bo.local.experiments.figure2 import TUNED, Algorithm, run_trial
+from private_bo.local.policies import (
     LaplaceFeatureTruncation,
     LaplaceTruncation,
     MedianOfMeans,

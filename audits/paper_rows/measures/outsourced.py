@@ -30,7 +30,7 @@ from audits.paper_rows.measured import (
 from dpaudit import Ledger, guarantee
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from private_bo.outsourced import CertifiedCurator, Curator
-from private_bo.outsourced.rows import inflated
+from private_bo.outsourced.problems import inflated
 
 _DELTA = {"properties": 1e-4}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from private_bo.joint.problems import BENCHMARKS, AnotherUser, TabledProblem, benchmark, bump
+from private_bo.joint.subject import BENCHMARKS, AnotherUser, TabledProblem, benchmark, bump
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))

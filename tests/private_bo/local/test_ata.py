@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scripted import ACCURACY, DELTA, LAMBDA, constants, nystrom, script
 
-from private_bo.local.policies import Users, adaptively_truncated_gp_ucb, in_the_clear
-from private_bo.local.schedules import FeatureTruncation, LaplaceFeatureTruncation
+from private_bo.local.policies import (
+    FeatureTruncation,
+    LaplaceFeatureTruncation,
+    Users,
+    adaptively_truncated_gp_ucb,
+    in_the_clear,
+)
 
 
 def literal_ata(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scripted import ACCURACY, LAMBDA, constants, nystrom, script
 
-from private_bo.local.policies import Users, central_estimate, in_the_clear, median_of_means_gp_ucb
-from private_bo.local.schedules import MedianOfMeans
+from private_bo.local.policies import (
+    MedianOfMeans,
+    Users,
+    central_estimate,
+    in_the_clear,
+    median_of_means_gp_ucb,
+)
 
 
 def literal_moma(answer: Callable[[int], float], epochs: int, k: int, beta: Callable) -> list:

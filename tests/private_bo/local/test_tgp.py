@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scripted import DELTA, LAMBDA, K, constants, script
 
-from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
-from private_bo.local.schedules import LaplaceTruncation
+from private_bo.local.policies import LaplaceTruncation, Users, in_the_clear, truncated_gp_ucb
 
 
 def literal_tgp(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

@@ -17,8 +17,7 @@ from dpaudit.certificate import SubjectRecord, Verdict, certify
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from private_bo.outsourced import CertifiedCurator, Curator, OutsourcedProblem, RowNoise
-from private_bo.outsourced.problems import grid_rows, to_norm
-from private_bo.outsourced.rows import thin_svd
+from private_bo.outsourced.problems import grid_rows, thin_svd, to_norm
 
 RNG = np.random.default_rng(20200712)
 ROWS = to_norm(RNG.normal(size=(40, 2)))

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from private_bo.outsourced.problems import to_norm
-from private_bo.outsourced.rows import inflated, largest_l1_gain, public_projection, thin_svd
+from private_bo.outsourced.problems import (
+    inflated,
+    largest_l1_gain,
+    public_projection,
+    thin_svd,
+    to_norm,
+)
 
 RNG = np.random.default_rng(20200712)
 ROWS = to_norm(RNG.normal(size=(40, 2)))

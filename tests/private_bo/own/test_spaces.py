@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.base.errors import InputError
 from private_bo.own import BoxSpace, PointSpace
-from private_bo.own.spaces import named
+from private_bo.own.server import named
 
 BOX = BoxSpace((-2.0, 10.0), (3.0, 40.0))
 
