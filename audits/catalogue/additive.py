@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import PURE
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit import Claim, DiscreteLaplace, Laplace
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
 from dpaudit.mechanisms import LaplaceVector

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import DELTA, PURE
-from audits.catalogue.entry import Entry
+from audits.catalogue.entry import DELTA, PURE, Entry
 from dpaudit import Claim
 
 Answer = Callable[[Any, np.random.Generator], Any]

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import (
+from audits.catalogue.entry import (
     APPROXIMATE,
     DELTA,
     SIGMA,
+    Entry,
+    Floats,
+    Release,
     claimed,
     curve_of,
     epsilon_of,
     gaussian_epsilon,
     sampled_plan,
 )
-from audits.catalogue.entry import Entry, Floats, Release
 from dpaudit import Claim, DiscreteGaussian
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 from dpaudit.certificate import AuditRecord

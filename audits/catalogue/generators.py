@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import APPROXIMATE, PURE, ROW, SIGMA
-from audits.catalogue.entry import Entry, FloatEntry, Floats, Release
+from audits.catalogue.entry import APPROXIMATE, PURE, ROW, SIGMA, Entry, FloatEntry, Floats, Release
 from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Mechanism, TrustModel
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity
 

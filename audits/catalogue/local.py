@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import PURE
-from audits.catalogue.entry import Entry, Floats
+from audits.catalogue.entry import PURE, Entry, Floats
 from dpaudit import Laplace, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import (
+from audits.catalogue.entry import (
     APPROXIMATE,
     DELTA,
     SIGMA,
+    Entry,
+    Floats,
     claimed,
     curve_of,
     gaussian_epsilon,
     sampled_plan,
 )
-from audits.catalogue.entry import Entry, Floats
 from dpaudit import ZeroOut
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from audits.catalogue.additive import CURVE
-from audits.catalogue.claims import DELTA, PURE
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release
 from dpaudit import Claim
 from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
 

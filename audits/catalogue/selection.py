@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from audits.catalogue.claims import PURE
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.distinguishing.scores import AtomScore, Identity
 from dpaudit.auditing.subjects.exact import audit_exact

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from audits.catalogue.claims import epsilon_of
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import Entry, Floats, Release, epsilon_of
 from dpaudit import Claim, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore
 from dpaudit.mechanisms import Shuffled

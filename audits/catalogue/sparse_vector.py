@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import PURE
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit.auditing.distinguishing.scores import FixedScore
 
 BELOW, HALTED = 0.0, -1.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from audits.catalogue.claims import PURE
-from audits.catalogue.entry import Entry
+from audits.catalogue.entry import PURE, Entry
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import APPROXIMATE, SIGMA, Entry, Floats, Release, gaussian_epsilon
 from dpaudit.mechanisms import GaussianPair
 
 CURVE = GaussianPair(1 / SIGMA).delta

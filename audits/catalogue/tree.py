@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from audits.catalogue.claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
-from audits.catalogue.entry import Entry, Floats, Release
+from audits.catalogue.entry import (
+    APPROXIMATE,
+    DELTA,
+    PURE,
+    SIGMA,
+    Entry,
+    Floats,
+    Release,
+    gaussian_epsilon,
+)
 from dpaudit import Mechanism
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore, WhiteBox
 from dpaudit.mechanisms import (

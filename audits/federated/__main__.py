@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from audits.catalogue.measuring import Row as CatalogueRow
 from audits.catalogue.measuring import audit_entry
 from audits.catalogue.papers import FEDERATED, RIGHT
-from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import audit, canary_pair, certified, white_box
+from audits.federated.servers import EndToEnd
 from audits.federated.table import ALPHA, SETTINGS, Row, entries, judged, rows
 from dpaudit.auditing import audit_release
 from dpaudit.base.errors import DpAuditError

@@ -11,7 +11,6 @@ from typing import Any
 from audits.catalogue.entry import Entry
 from audits.catalogue.measuring import Row as CatalogueRow
 from audits.catalogue.measuring import audited
-from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import (
     Bounds,
     CanaryLikelihoodRatio,
@@ -24,6 +23,7 @@ from audits.federated.game import (
 )
 from audits.federated.servers import (
     ClippedToWhole,
+    EndToEnd,
     EveryoneSampled,
     ForgottenLargestWeight,
     Others,

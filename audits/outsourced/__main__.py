@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from audits.differences import differences
-from audits.outsourced.black_box import black_box_audit, curators, pairs
+from audits.outsourced.attacks import black_box_audit, curators, pairs
 from audits.outsourced.counterexample import DIMENSIONS, attacked, replayed
 from dpaudit import AuditRecord
 from dpaudit.base.errors import DpAuditError

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audits.outsourced.branch import METHOD as BRANCH
-from audits.outsourced.branch import branch_audit
-from audits.outsourced.canaries import METHOD as CANARIES
-from audits.outsourced.canaries import canary_audit
-from audits.outsourced.column_space import (
-    EXACT_METHOD,
-    METHOD,
+from audits.outsourced.attacks import (
+    BRANCH,
+    CANARIES,
+    COLUMN_SPACE,
+    COLUMN_SPACES_DIFFER,
+    branch_audit,
+    canary_audit,
     column_space_audit,
     disjoint_supports,
 )
@@ -81,10 +81,10 @@ def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecor
 
 def _again(curator: OutsourcingCurator, audit: AuditRecord) -> AuditRecord:
     seed, paper = audit.seed or 0, isinstance(curator, Curator)
-    if audit.method == EXACT_METHOD and isinstance(curator, Curator):
+    if audit.method == COLUMN_SPACES_DIFFER and isinstance(curator, Curator):
         return disjoint_supports(curator, Neighbours.from_dict(audit.pair))
     alpha = 1 - (audit.confidence or 0.0)
-    if audit.method == METHOD:
+    if audit.method == COLUMN_SPACE:
         neighbours = Neighbours.from_dict(audit.pair)
         return column_space_audit(curator, neighbours, releases=audit.runs, alpha=alpha, seed=seed)
     if audit.method == CANARIES:

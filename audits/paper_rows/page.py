@@ -9,10 +9,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from audits.paper_rows.experiments import experiments
 from audits.paper_rows.measured import Number, Verdict
 from audits.paper_rows.pictures import pictures_of
-from audits.paper_rows.recording import Recording, Spot, command_of
+from audits.paper_rows.recording import Recording, Spot, command_of, experiments
 from audits.paper_rows.rows import PAPERS, Outcome, Paper
 from audits.result_table import render
 

@@ -9,13 +9,12 @@ from html import escape
 
 import numpy as np
 
-from audits.paper_rows.experiments import experiments
-from audits.paper_rows.experiments.federated import FLAT, SCATTERED
-from audits.paper_rows.experiments.joint import ALPHAS, BETAS, NON_PRIVATE, figure_label
-from audits.paper_rows.experiments.local import ALL_PANELS, THETAS, label
-from audits.paper_rows.experiments.outsourced import CLEAR, EXPONENTS, TABLES, certified_label
-from audits.paper_rows.experiments.outsourced import label as curator_label
-from audits.paper_rows.recording import Cell, Recording
+from audits.paper_rows.measures.federated import FLAT, SCATTERED
+from audits.paper_rows.measures.joint import ALPHAS, BETAS, NON_PRIVATE, figure_label
+from audits.paper_rows.measures.local import ALL_PANELS, THETAS, label
+from audits.paper_rows.measures.outsourced import CLEAR, EXPONENTS, TABLES, certified_label
+from audits.paper_rows.measures.outsourced import label as curator_label
+from audits.paper_rows.recording import Cell, Recording, experiments
 from private_bo.gp.types import Array
 from private_bo.local.experiments.figure2 import Algorithm
 

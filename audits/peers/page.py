@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from audits.peers.cells import HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
-from audits.peers.measuring import CONFIDENCE
+from audits.peers.cells import CONFIDENCE, HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
 from audits.result_table import Record, render
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base.errors import InputError

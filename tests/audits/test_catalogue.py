@@ -10,8 +10,7 @@ import pytest
 
 from audits.catalogue import ENTRIES, FLOATS, answers, gaussian, selection
 from audits.catalogue.answers import SHOWN, THREE, TWO, drink, histogram, refuses, threshold
-from audits.catalogue.claims import epsilon_of, gaussian_epsilon, true_epsilon
-from audits.catalogue.entry import Entry
+from audits.catalogue.entry import Entry, epsilon_of, gaussian_epsilon, true_epsilon
 from audits.catalogue.measuring import Summary, audit_entry, run_catalogue, run_floats
 from dpaudit import Claim, DiscreteLaplace, InputError, RandomizedResponse
 from dpaudit.mechanisms import FinitePair, GaussianPair

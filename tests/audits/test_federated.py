@@ -10,10 +10,9 @@ from federated_game import ALPHA, WRONG, outputs
 from scipy.stats import binom, ks_2samp, multivariate_normal
 from split_bounds import split_lower_bound
 
-from audits.catalogue.claims import gaussian_epsilon
+from audits.catalogue.entry import gaussian_epsilon
 from audits.catalogue.papers import FEDERATED
 from audits.federated.__main__ import main
-from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import (
     CanaryLikelihoodRatio,
     audit,
@@ -26,6 +25,7 @@ from audits.federated.game import (
 )
 from audits.federated.servers import (
     ClippedToWhole,
+    EndToEnd,
     EveryoneSampled,
     ForgottenLargestWeight,
     Others,

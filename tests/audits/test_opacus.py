@@ -13,11 +13,16 @@ from scipy.stats import norm
 
 from audits.opacus import __main__ as command
 from audits.opacus.audited import Setting
-from audits.opacus.audits import reach
-from audits.opacus.defects import CHECKS, expected_batch_audit
-from audits.opacus.optimizers import NEIGHBOURS, NORM, ClipAfterAveraging, routine
+from audits.opacus.audits import _event, _expected, reach
+from audits.opacus.defects import (
+    CHECKS,
+    NEIGHBOURS,
+    NORM,
+    ClipAfterAveraging,
+    expected_batch_audit,
+    routine,
+)
 from audits.opacus.reachable import _nearest, chance, law
-from audits.opacus.shown import _event, _expected
 from audits.opacus.trainings import MISSED, TRAININGS
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.recording import RecordingNoise

@@ -7,8 +7,7 @@ import torch
 pytest.importorskip("opacus")
 
 from audits.opacus.audited import NETWORKS, PATHS, PLAIN, Setting, digits, rows
-from audits.opacus.audits import Row, one_run, one_run_gradients, table
-from audits.opacus.shown import shown
+from audits.opacus.audits import Row, one_run, one_run_gradients, shown, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 QUICK = Setting()

@@ -12,13 +12,16 @@ import pytest
 
 from audits.differences import differences
 from audits.outsourced.__main__ import main
-from audits.outsourced.black_box import black_box_audit, lattice_pair
-from audits.outsourced.branch import boundary_pair, branch_audit
-from audits.outsourced.canaries import canary_audit, reconstructed
-from audits.outsourced.column_space import (
+from audits.outsourced.attacks import (
     ColumnSpaceScore,
+    black_box_audit,
+    boundary_pair,
+    branch_audit,
+    canary_audit,
     column_space_audit,
     disjoint_supports,
+    lattice_pair,
+    reconstructed,
 )
 from audits.outsourced.counterexample import attacked, replayed
 from audits.outsourced.neighbours import Neighbours, inward, problem_rows

@@ -14,11 +14,19 @@ import pytest
 
 from audits.paper_rows import __main__ as command
 from audits.paper_rows import recording
-from audits.paper_rows.experiments import Experiment, experiments
 from audits.paper_rows.measured import Measured, Number, Verdict
 from audits.paper_rows.page import Page, headlines, number_text, value_text
 from audits.paper_rows.pictures import Line, drawn, pictures_of
-from audits.paper_rows.recording import FOLDER, Cell, Recording, Spot, record, spot_checks
+from audits.paper_rows.recording import (
+    FOLDER,
+    Cell,
+    Experiment,
+    Recording,
+    Spot,
+    experiments,
+    record,
+    spot_checks,
+)
 from audits.paper_rows.rows import Outcome, Row, changes, rows_of, table_in
 from dpaudit.base.errors import InputError
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audits.paper_rows.experiments import experiments
 from audits.paper_rows.measured import (
     Number,
     Verdict,
@@ -21,7 +20,7 @@ from audits.paper_rows.measured import (
     not_worse,
 )
 from audits.paper_rows.measures import code, federated, joint, local, outsourced
-from audits.paper_rows.recording import FOLDER, Cell, Recording, table_of
+from audits.paper_rows.recording import FOLDER, Cell, Recording, experiments, table_of
 from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, measuring, rows_of, table_in
 from dpaudit.base.errors import InputError
 

@@ -14,8 +14,21 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
-from audits.peers.cells import HERE, ROWS, TOOLS, Cell, Row, read, table_of
-from audits.peers.measuring import FAILED, ToolEndedError, audited, measure, own, wanted
+from audits.peers.cells import (
+    FAILED,
+    HERE,
+    ROWS,
+    TOOLS,
+    Cell,
+    Row,
+    ToolEndedError,
+    audited,
+    measure,
+    own,
+    read,
+    table_of,
+    wanted,
+)
 from audits.peers.page import Measured, page
 from dpaudit.base.errors import InputError
 
@@ -60,7 +73,7 @@ def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, mo
     def gone(tool):
         yield lambda row, runs, seed: _gone(tool)
 
-    monkeypatch.setattr("audits.peers.measuring.auditor", gone)
+    monkeypatch.setattr("audits.peers.cells.auditor", gone)
     table = table_of(tmp_path / "some.json")
     measure(table, runs=(1_000,), only="StatDP")
     assert list(table.load()) == [FAILED]

@@ -13,9 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import audit, canary_pair, certified, landmines, white_box
-from audits.federated.servers import Others, Served
+from audits.federated.servers import EndToEnd, Others, Served
 from audits.federated.table import small
 from private_bo.federated import DPFTSDE
 

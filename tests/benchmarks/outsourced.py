@@ -14,8 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from audits.outsourced.canaries import canary_audit
-from audits.outsourced.column_space import column_space_audit
+from audits.outsourced.attacks import canary_audit, column_space_audit
 from audits.outsourced.neighbours import Neighbours, problem_rows
 from private_bo.outsourced import Curator, Hyperparameters, Modeller, Release
 
