@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audits.paper_rows.measured import (
+from audits.paper_rows.measurement import (
     Number,
     Verdict,
-    agreeing,
     exponent,
-    judged,
+    judge,
+    judge_agreement,
     not_worse,
 )
 from audits.paper_rows.measures import code, federated, joint, local, outsourced
+from audits.paper_rows.pictures import SHOWN
 from audits.paper_rows.recording import FOLDER, Cell, Recording, experiments, table_of
 from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, measuring, rows_of, table_in
 from dpaudit.base.errors import InputError
@@ -45,14 +46,14 @@ def test_agreement_is_within_two_errors_of_each() -> None:
     assert not Number("x", 1.0, error, 10, 1.0 + 1.01 * edge).agrees()
     assert Number("x", 1.0).agrees()
     assert Number("x", 1.01, paper=1.0).agrees(relative=0.02)
-    found = agreeing([Number("x", 1.0, paper=1.0), Number("y", 1.0, paper=2.0)], "So.")
+    found = judge_agreement([Number("x", 1.0, paper=1.0), Number("y", 1.0, paper=2.0)], "So.")
     assert found.verdict is Verdict.NOT_REPRODUCED
     assert found.because == "1 of 2 printed numbers came out. So."
 
 
 def test_judged_and_not_worse() -> None:
-    assert judged(True, [], "").verdict is Verdict.REPRODUCED
-    assert judged(False, [], "", no=Verdict.REFUTED).verdict is Verdict.REFUTED
+    assert judge(True, [], "").verdict is Verdict.REPRODUCED
+    assert judge(False, [], "", no=Verdict.REFUTED).verdict is Verdict.REFUTED
     assert not_worse((2.0, 1.0))
     assert not not_worse((2.1, 1.0))
 
@@ -221,6 +222,9 @@ def test_tests_and_pictures_that_rows_name_are_there() -> None:
             text = (ROOT / "tests" / "private_bo" / file).read_text(encoding="utf-8")
             assert f"def {name}(" in text or not name
     assert {name for paper in PAPERS for name in paper.pictures} <= set(experiments())
+    assert list(SHOWN) == list(experiments())
+    for name, experiment in experiments().items():
+        assert {cell for cells in SHOWN[name].values() for cell in cells} <= set(experiment.cells)
 
 
 def test_the_results_have_every_row_and_at_most_nine_are_not_possible() -> None:
