@@ -189,6 +189,6 @@ def _accountant(plan: Plan) -> Curve:
 
 
 @cache
-def claimed(plan: Plan) -> Claim:
+def claim_of(plan: Plan) -> Claim:
     """What the accountant proves of a plan, as a claim."""
     return Claim(guarantee(plan, DELTA).epsilon, DELTA)

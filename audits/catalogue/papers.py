@@ -13,7 +13,7 @@ from audits.catalogue.entry import (
     SIGMA,
     Entry,
     Floats,
-    claimed,
+    claim_of,
     curve_of,
     gaussian_epsilon,
     sampled_plan,
@@ -104,7 +104,7 @@ _JOINT = LinearScore(tuple((features(USERS) - features(REPLACED)).cumsum(axis=0)
 WRONG = (
     Entry("random projection without noise", False, APPROXIMATE, ROWS.tolist(), MOVED.tolist(),
           math.inf, 1_000, projected, None, FixedScore(_residuals)),
-    Entry("federated Thompson sampling, everyone takes part", False, claimed(FEDERATED), PRESENT,
+    Entry("federated Thompson sampling, everyone takes part", False, claim_of(FEDERATED), PRESENT,
           ABSENT, gaussian_epsilon(math.sqrt(ROUNDS)), 5_000, everyone, curve_of(FEDERATED),
           _CANARY),
 )  # fmt: skip
@@ -115,6 +115,6 @@ RIGHT = (
           _PROJECTED, limit=True),
     Entry("joint tree of features", True, APPROXIMATE, USERS, REPLACED, 1.0, 10_000, joint_tree,
           GaussianPair(1 / SIGMA).delta, _JOINT, limit=True),
-    Entry("federated Thompson sampling, sampled", True, claimed(FEDERATED), PRESENT, ABSENT,
-          claimed(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY, limit=True),
+    Entry("federated Thompson sampling, sampled", True, claim_of(FEDERATED), PRESENT, ABSENT,
+          claim_of(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY, limit=True),
 )  # fmt: skip

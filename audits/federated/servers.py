@@ -24,7 +24,7 @@ from private_bo.federated import (
     Agents,
     Broadcast,
     FederatedProblem,
-    InProcess,
+    InProcessTransport,
     Reliance,
     Report,
     Server,
@@ -198,7 +198,7 @@ class ClippedToWhole(Served):
 class _Planted:
     """A transport on which one agent's reports are exchanged for a canary's, or lost."""
 
-    def __init__(self, inner: InProcess, canary: int, vector: Floats | None) -> None:
+    def __init__(self, inner: InProcessTransport, canary: int, vector: Floats | None) -> None:
         self._inner = inner
         self._canary = canary
         self._vector = vector
@@ -257,7 +257,7 @@ class EndToEnd(Served):
         streams = Streams.of(rng)
         generators = [streams.agent(n) for n in range(self.agents)]
         agents = Agents(self._shared, self.problem.observe, range(self.agents), generators)
-        transport = _Planted(InProcess(agents), canary, vector)
+        transport = _Planted(InProcessTransport(agents), canary, vector)
         with Ledger(self.running_plan(), rng=rng) as ledger:
             self.play(self.server(ledger), transport)
         return np.array(transport.seen)

@@ -53,7 +53,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judged:
+class RowVerdict:
     """One row with what was found.
 
     Attributes:

@@ -44,7 +44,7 @@ _NOISES = np.geomspace(0.5, 8.0, 70)
 
 
 @dataclass(frozen=True)
-class Shown:
+class LowerBounds:
     """Lower bounds on ε, each at the stated confidence.
 
     Attributes:
@@ -56,14 +56,16 @@ class Shown:
     family: float
 
 
-def shown(members: Floats, others: Floats, setting: Setting, *, confidence: float = 0.95) -> Shown:
+def lower_bounds(
+    members: Floats, others: Floats, setting: Setting, *, confidence: float = 0.95
+) -> LowerBounds:
     """Of scores (n,) of canaries that were in the data, and of as many that were not.
 
     The plan's own law chooses the threshold of the first bound, so that all scores test it; for the
     second one a tenth of them does.
     """
     free = _event(members, others, setting, confidence)
-    return Shown(free, _noise(members, others, setting, confidence))
+    return LowerBounds(free, _noise(members, others, setting, confidence))
 
 
 def _event(members: Floats, others: Floats, setting: Setting, confidence: float) -> float:
@@ -153,7 +155,7 @@ class Row:
 
 def gradients(
     path: Any, network: Callable[[], Any], setting: Setting, canaries: int, seed: int
-) -> Shown:
+) -> LowerBounds:
     """What canaries of one coordinate each show of a training, half of them members."""
     sides = []
     for members in (True, False):
@@ -162,7 +164,7 @@ def gradients(
             mask = np.full(min(AT_ONCE, canaries - start), members)
             found.append(_likelihoods(path, network, setting, mask, (seed, start, members)))
         sides.append(np.concatenate(found))
-    return shown(*sides, setting)
+    return lower_bounds(*sides, setting)
 
 
 def _likelihoods(
@@ -209,7 +211,7 @@ def _told(scores: Any, members: Any, setting: Setting, seed: int) -> float:
     return audit_scores(scores, members, seed=seed, **about).epsilon_lower
 
 
-def measured(
+def measure_trainings(
     *, seeds: int, canaries: int, guesses: int, paths: Sequence[Any] | None = None
 ) -> Iterator[Row]:
     """All lines of the table.

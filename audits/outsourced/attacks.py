@@ -189,7 +189,7 @@ _STEP = 0.005  # of the grid of ε
 _RANK = 1e-9
 
 
-def reconstructed(release: Floats, known: Floats, known_rows: Floats) -> Floats:
+def reconstruct_rows(release: Floats, known: Floats, known_rows: Floats) -> Floats:
     """All rows (n, d), from a release (n, r) and the rows ``known`` at positions ``known_rows``.
 
     Least squares for the affine map from released to private rows.
@@ -219,7 +219,7 @@ class _Canaries:
         data = self.base.copy()
         data[self.chosen] += self.steps[self.chosen] * secret[:, np.newaxis]
         (release,) = curator.releases(data, 1, rng)
-        found = reconstructed(release, self.base[self.others], self.others)[self.chosen]
+        found = reconstruct_rows(release, self.base[self.others], self.others)[self.chosen]
         shift = found - self.base[self.chosen]
         guess = np.einsum("ij,ij->i", shift, self.steps[self.chosen]) > 0.5
         return int((guess == secret).sum()), float(np.abs(found - data[self.chosen]).max())

@@ -27,7 +27,7 @@ DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}
 _BRANCH_NORM = 1e5
 
 
-def attacked(
+def attack_curator(
     curator: str, problem: str, epsilon: float, *, releases: int = 20, seed: int = 0
 ) -> Certificate:
     """The certificate of a curator after every attack of this package on one problem.
@@ -64,7 +64,7 @@ def _at_branch(curator: Curator) -> Curator:
     return Curator(curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM)
 
 
-def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
+def replay_audits(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
     """Every audit of a certificate, as stated and drawn again from its seed.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from audits.paper_rows.measured import Number, Verdict
+from audits.paper_rows.measurement import Number, Verdict
 from audits.paper_rows.pictures import pictures_of
 from audits.paper_rows.recording import Recording, Spot, command_of, experiments
 from audits.paper_rows.rows import PAPERS, Outcome, Paper

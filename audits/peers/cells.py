@@ -271,7 +271,7 @@ def measure(table: ResultTable, *, runs: Sequence[int] = RUNS, only: str = "") -
     """
     for tool in (each for each in TOOLS if only in each.name):
         cells = [each for each in CELLS.values() if each.tool is tool and each.runs in runs]
-        missing = [each.name for each in cells if wanted(table.known(each.name), each.row)]
+        missing = [each.name for each in cells if needs_audit(table.known(each.name), each.row)]
         if not missing:
             continue
         failed = table.load().get(FAILED, {})
@@ -279,32 +279,32 @@ def measure(table: ResultTable, *, runs: Sequence[int] = RUNS, only: str = "") -
             with auditor(tool) as audit:
                 if failed.pop(tool.name, None) is not None:
                     table.keep(FAILED, failed)
-                table.measure(partial(audited, audit), missing)
+                table.measure(partial(audit_cell, audit), missing)
         except DpAuditError as error:
             table.keep(FAILED, failed | {tool.name: str(error)})
 
 
-def wanted(cell: Record, row: Row) -> bool:
+def needs_audit(cell: Record, row: Row) -> bool:
     """Whether a cell is to have a further audit."""
     done, used = len(cell.get("seconds", ())), sum(cell.get("seconds", ()))
     most = SEEDS_RIGHT if row.entry.right else SEEDS
     return "error" not in cell and (done < LEAST or (done < most and used < ENOUGH))
 
 
-def audited(audit: Audit, cell: Cell, known: Record) -> Record:
+def audit_cell(audit: Audit, cell: Cell, known: Record) -> Record:
     """All audits of one cell, by seeds from 0 on, beginning where the known ones end."""
     found = {"bounds": [], "refuted": 0, "seconds": []} | known
-    while wanted(found, cell.row):
+    while needs_audit(found, cell.row):
         answer = audit(cell.row, cell.runs, len(found["seconds"]))
         if "error" in answer:
             return answer
-        found["bounds"] = [*found["bounds"], rounded_down(answer["bound"])]
+        found["bounds"] = [*found["bounds"], round_down(answer["bound"])]
         found["refuted"] += answer["rejected"]
         found["seconds"] = [*found["seconds"], float(f"{answer['seconds']:.3g}")]
     return found
 
 
-def rounded_down(bound: float | str | None) -> float | str | None:
+def round_down(bound: float | str | None) -> float | str | None:
     """A bound to four decimals, never above it; an infinite one as a word, for JSON."""
     if bound is None or math.isinf(float(bound)):
         return None if bound is None else "infinity"

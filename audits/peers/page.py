@@ -20,7 +20,7 @@ Count = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Measured:
+class PeerResults:
     """The cells of one file of results; counts are of hits and of trials."""
 
     table: dict[str, Record]
@@ -111,7 +111,7 @@ def _times(ratios: list[float]) -> str:
 def page(table: dict[str, Record], failed: Record) -> str:
     """The page of cells, and of what failed and why, as Markdown; InputError for a wrong cell."""
     failures = {name: found["error"] for name, found in table.items() if "error" in found}
-    measured = Measured(table)
+    measured = PeerResults(table)
     return render(
         HERE / "page.md.j2",
         *(_count, _number, _portion, _share, _times),

@@ -21,9 +21,9 @@ from audits.outsourced.attacks import (
     column_space_audit,
     disjoint_supports,
     lattice_pair,
-    reconstructed,
+    reconstruct_rows,
 )
-from audits.outsourced.counterexample import attacked, replayed
+from audits.outsourced.counterexample import attack_curator, replay_audits
 from audits.outsourced.neighbours import Neighbours, inward, problem_rows
 from dpaudit import AuditPair, Verdict
 from dpaudit.auditing import audit_release
@@ -188,7 +188,7 @@ def test_reconstruction_is_exact_in_both_branches():
     for bound, epsilon in ((100.0, 0.1), (1e7, 1e6)):
         curator = Curator(epsilon, 1e-5, 6, 3, bound)
         (release,) = curator.audit_release(rows, 1, rng)
-        np.testing.assert_allclose(reconstructed(release, rows[known], known), rows, atol=1e-8)
+        np.testing.assert_allclose(reconstruct_rows(release, rows[known], known), rows, atol=1e-8)
 
 
 def test_too_little_noise_is_found():
@@ -223,8 +223,8 @@ def test_a_corner_moves_inwards():
 
 
 def test_a_false_statement_is_found():
-    certificate = attacked("CertifiedCurator", "taipei", 1.0)
-    stated, found = next(replayed(certificate))
+    certificate = attack_curator("CertifiedCurator", "taipei", 1.0)
+    stated, found = next(replay_audits(certificate))
     assert not differences(stated.to_dict(), found.to_dict())
     wrong = replace(stated, details=stated.details | {"p_value": 1e-9})
     (apart,) = differences(wrong.to_dict(), found.to_dict())
@@ -232,7 +232,7 @@ def test_a_false_statement_is_found():
 
 
 def test_the_certified_curator_stays_certified():
-    assert attacked("CertifiedCurator", "taipei", 1.0).verdict is Verdict.CERTIFIED
+    assert attack_curator("CertifiedCurator", "taipei", 1.0).verdict is Verdict.CERTIFIED
 
 
 # -- the command that refutes and replays ----------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from audits.paper_rows import __main__ as command
 from audits.paper_rows import recording
-from audits.paper_rows.measured import Measured, Number, Verdict
+from audits.paper_rows.measurement import Measurement, Number, Verdict
 from audits.paper_rows.page import Page, headlines, number_text, value_text
 from audits.paper_rows.pictures import Line, drawn, pictures_of
 from audits.paper_rows.recording import (
@@ -143,7 +143,9 @@ def test_a_spot_of_a_chaotic_cell_has_room_for_one_more_trial(
 # -- the page, its pictures, and what it is compared with ------------------------------------------
 
 
-HOSTILE = Measured((Number("<b>x</b>|", 1.5, 0.25, 4, 2.0),), Verdict.REFUTED, "a | <script> `b`")
+HOSTILE = Measurement(
+    (Number("<b>x</b>|", 1.5, 0.25, 4, 2.0),), Verdict.REFUTED, "a | <script> `b`"
+)
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +239,7 @@ def test_a_line_is_drawn_to_scale() -> None:
 
 def outcome(name: str, ours: float, verdict: Verdict = Verdict.REFUTED) -> Outcome:
     row = Row(name, "place", "claim.", "joint.lemma_2")
-    return Outcome(row, Measured((Number("x", ours),), verdict, ""))
+    return Outcome(row, Measurement((Number("x", ours),), verdict, ""))
 
 
 def test_what_changes_is_named(tmp_path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from audits.federated.game import audit, canary_pair, certified, landmines, white_box
+from audits.federated.game import audit, canary_pair, landmines, proved_epsilon, white_box
 from audits.federated.servers import EndToEnd, Others, Served
 from audits.federated.table import small
 from private_bo.federated import DPFTSDE
@@ -38,7 +38,9 @@ def a_run(subject: DPFTSDE, runs: int = 100) -> float:
 
 def main() -> None:
     algorithm = landmines()
-    print(f"certified ε, T = 40: {seconds(lambda: certified.__wrapped__(algorithm)):.2f} s")
+    proof = proved_epsilon.__wrapped__  # not the one that is kept
+    took = seconds(lambda: proof(algorithm.plan(), algorithm.target_delta))
+    print(f"certified ε, T = 40: {took:.2f} s")
     print(f"{RUNS} transcripts a side, both bounds: {seconds(lambda: white_box(algorithm)):.2f} s")
     curve = seconds(lambda: audit(algorithm, runs=RUNS), repeats=1)
     print(f"{RUNS} transcripts a side, whole curve: {curve:.2f} s")

@@ -1,10 +1,10 @@
 from .agents import AgentModel as AgentModel
 from .agents import Streams as Streams
 from .algorithms import Agents as Agents
-from .algorithms import InProcess as InProcess
-from .algorithms import Recorded as Recorded
+from .algorithms import FilteringTransport as FilteringTransport
+from .algorithms import InProcessTransport as InProcessTransport
+from .algorithms import RecordingTransport as RecordingTransport
 from .algorithms import Refusal as Refusal
-from .algorithms import Selected as Selected
 from .algorithms import Server as Server
 from .algorithms import Transport as Transport
 from .dp_fts_de import DPFTS as DPFTS
@@ -15,7 +15,7 @@ from .dp_fts_de import PlainTS as PlainTS
 from .dp_fts_de import SamplingScheme as SamplingScheme
 from .dp_fts_de import Sensitivity as Sensitivity
 from .problems import FederatedProblem as FederatedProblem
-from .problems import WithoutAgent as WithoutAgent
+from .problems import ZeroedAgent as ZeroedAgent
 from .problems import digits as digits
 from .problems import landmines as landmines
 from .problems import synthetic as synthetic

@@ -253,7 +253,7 @@ class FederatedProblem(Checked):
 
 
 @dataclass(frozen=True)
-class WithoutAgent(Checked):
+class ZeroedAgent(Checked):
     """The neighbour of a problem: one agent's contributions are zero; N and weights stay.
 
     Attributes:
@@ -274,7 +274,7 @@ class WithoutAgent(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class Distorted(Objective):
+class ScaledObjective(Objective):
     """An objective times a factor, such as one far beyond what others have.
 
     Attributes:

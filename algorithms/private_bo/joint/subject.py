@@ -17,9 +17,10 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, Interval, NonNegative, OpenProbability, Positive
-from dpaudit.certificate import Finding, Severity
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Finding
 from dpaudit.project import AuditPair, Move, RunResult
-from private_bo.base import Study, data_named, off_theorem
+from private_bo.base import Study, load_named, off_theorem_finding
 from private_bo.gp import (
     AdditiveFeatures,
     Ball,
@@ -120,7 +121,7 @@ class TabledProblem(DecisionProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class AnotherUser(DecisionProblem):
+class ReplacedUser(DecisionProblem):
     """The neighbour of a problem: one user is another.
 
     Attributes:
@@ -265,6 +266,7 @@ def benchmark(
 
 
 _Centred = TypeVar("_Centred", bound=CentredStatistics)
+_FINDINGS = FindingTable(__name__)
 
 
 def default_features() -> FeatureMap:
@@ -326,8 +328,8 @@ class PrivateApproximateGPUCB(Study):
     default_data: ClassVar[str] = "bump"
 
     problem: ClassVar[type[Any]] = DecisionProblem
-    lemma_finding: ClassVar[Finding]
-    """What is wrong with the paper's noise."""
+    lemma_finding: ClassVar[tuple[str, str]]
+    """What is wrong with the paper's noise, by ``findings.toml``, and of which invocation."""
 
     epsilon: Positive = 1.0
     delta: OpenProbability = 0.1
@@ -374,20 +376,12 @@ class PrivateApproximateGPUCB(Study):
 
     def findings(self) -> tuple[Finding, ...]:
         """The lemma's mistake, where its noise is used, and where the regret theorem is silent."""
-        found = [] if self.noise is Noise.TIGHT else [self.lemma_finding]
+        found = [] if self.noise is Noise.TIGHT else [_FINDINGS(*self.lemma_finding)]
         if self.out_of_range is OutOfRange.REFUSE:
-            found.append(
-                Finding(
-                    "refusal-depends-on-data",
-                    Severity.WARNING,
-                    "A reward outside the range is refused and ends the run: that it ended tells "
-                    "of the reward, and the guarantee does not count it.",
-                    "Set out_of_range to clip.",
-                )
-            )
+            found.append(_FINDINGS("refusal-depends-on-data"))
         if self.width is not Width.THEOREM or self.width_multiplier != 1.0:
             found.append(
-                off_theorem(
+                off_theorem_finding(
                     f"The regret bound is not the paper's: the bonus is {self.width_multiplier:g} "
                     f"times the {self.width} width.",
                     "Set width to theorem and width_multiplier to 1 where the regret bound "
@@ -447,7 +441,7 @@ class PrivateApproximateGPUCB(Study):
         table = np.full((self.steps, 1), low)
         others = TabledProblem("one arm", arms, table, np.zeros(self.steps), bernoulli=False)
         for reward in (low, high):
-            yield self.with_only_arm(reward), AnotherUser("one arm", others, 0, None, reward)
+            yield self.with_only_arm(reward), ReplacedUser("one arm", others, 0, None, reward)
 
     def with_only_arm(self, reward: float) -> dict[str, Any]:
         """What a user of :meth:`modelled` contributes, as :meth:`contribution` takes it."""
@@ -496,7 +490,7 @@ class PrivateApproximateGPUCB(Study):
             "bump": lambda: bump(rng, self.steps),
             **{name: partial(benchmark, name, rng, self.steps) for name in BENCHMARKS},
         }
-        return data_named(source, problems)
+        return load_named(source, problems)
 
     def neighbours(self, data: DecisionProblem, rng: np.random.Generator) -> Iterator[Move]:
         """One user replaced: decision set, reward, or both; rewards within the range and beyond."""
@@ -514,12 +508,12 @@ class PrivateApproximateGPUCB(Study):
             (three, opposite, low - far, "another decision set, a reward far below", True),
         )
         for turn, arms, reward, what, extreme in tries:
-            other = AnotherUser(data.name, data, turn, arms, reward)
+            other = ReplacedUser(data.name, data, turn, arms, reward)
             yield Move(other, f"the user of round {turn + 1} has {what}", extreme)
 
-    def fitting(self, data: Any) -> DecisionProblem:
+    def check_data(self, data: Any) -> DecisionProblem:
         """The data, if they are such a problem, and not too long."""
-        problem: DecisionProblem = super().fitting(data)
+        problem: DecisionProblem = super().check_data(data)
         if problem.rounds > self.steps:
             raise InputError(
                 f"data has {problem.rounds} rounds and steps is {self.steps}; declare more steps."

@@ -34,7 +34,7 @@ from private_bo.local.policies import (
     Users,
     adaptively_truncated_gp_ucb,
     ask_ahead,
-    in_the_clear,
+    clear_channel,
     median_of_means_gp_ucb,
     run_result,
     truncated_gp_ucb,
@@ -71,7 +71,7 @@ class Baseline(Checked):
             InputError: if ``problem`` is none, a reward is no finite number, or users run out.
         """
         users = Users(
-            validate.instance(BanditProblem, problem=problem), in_the_clear, rng, self.plays
+            validate.instance(BanditProblem, problem=problem), clear_channel, rng, self.plays
         )
         outcome = self.policy.play(users, self.constants(problem), rng)
         return run_result(type(self).__name__, problem, outcome, self._settings())

@@ -228,7 +228,7 @@ Channel: TypeAlias = Callable[[str, float], float]
 """What happens to a user's raw reward on its way to the learner: (user, reward) -> response."""
 
 
-def in_the_clear(user: str, reward: float) -> float:
+def clear_channel(user: str, reward: float) -> float:
     """The channel of the non-private algorithms: the learner sees the reward.
 
     Raises:
@@ -452,7 +452,7 @@ def prior_covariance(domain: FiniteDomain, kernel: Kernel) -> Array:
     return np.asarray((1.0 + shape + np.eye(domain.size)) / 9.0)
 
 
-def worth(mean: Array, covariance: Array, variance: float, left: int) -> Array:
+def expected_earnings(mean: Array, covariance: Array, variance: float, left: int) -> Array:
     """What all rounds that are left earn if some of them ask about a point: one value a point.
 
     After r responses about x, the means are mean + s Z with Z standard normal and
@@ -492,7 +492,7 @@ def ask_ahead(users: Users, steps: int, variance: float) -> Outcome:
     values, choice = np.zeros(points.size), 0
     for t in range(steps):
         if t == choice:
-            values = worth(belief.mean, belief.covariance, variance, steps - t)
+            values = expected_earnings(belief.mean, belief.covariance, variance, steps - t)
             choice = t + max(1, t // _PATIENCE)
         x = users.choose(values)
         belief.update(x, users.ask(x))

@@ -21,7 +21,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, NonNegative
 from dpaudit.project import AuditPair
-from private_bo.base import data_named
+from private_bo.base import load_named
 from private_bo.gp.types import Array, Indices, array_of, point_set
 from private_bo.outsourced.modeller import Hyperparameters
 from private_bo.problems import recorded_sales
@@ -34,7 +34,7 @@ _NORM_SLACK = 1e-9  # rows scaled to the bound itself may exceed it by rounding
 _MOST_SIGNS = 14
 
 
-def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | None = None) -> Array:
+def check_rows(rows: Any, *, columns: int, norm_bound: float, count: int | None = None) -> Array:
     """The private matrix X (n, d), if every check holds.
 
     Whether a check fails depends on the private rows: tell it to their owner and to nobody else.
@@ -94,7 +94,7 @@ def thin_svd(matrix: Array) -> tuple[Array, Array, Array]:
     return orthogonal @ left, values, right
 
 
-def inflated(matrix: Array, omega: float) -> Array:
+def inflate_singular_values(matrix: Array, omega: float) -> Array:
     """Lines 4 to 10 of Algorithm 1: the centred matrix, or U sqrt(Σ² + ω² I) Vᵀ if σ_min < ω."""
     left, values, right = thin_svd(matrix)
     if values[-1] >= omega:
@@ -224,7 +224,7 @@ class OutsourcedProblem(Checked):
         return np.asarray(self.f.max() - np.maximum.accumulate(self.f[chosen]))
 
 
-def to_norm(rows: Array, norm: float = NORM) -> Array:
+def scale_to_norm(rows: Array, norm: float = NORM) -> Array:
     """Centre the columns, then scale all rows to a largest norm, as the paper does.
 
     Both steps use statistics of the rows themselves. (The other order halves σ_min.)
@@ -239,7 +239,7 @@ def to_norm(rows: Array, norm: float = NORM) -> Array:
 def grid_rows(per_axis: int = 100) -> Array:
     """The uniform grid of the synthetic experiment, centred and scaled: (per_axis², 2)."""
     axis = np.arange(validate.integer_at_least(2, per_axis=per_axis), dtype=np.float64)
-    return to_norm(np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2))
+    return scale_to_norm(np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2))
 
 
 def grid_problem(
@@ -263,12 +263,12 @@ def grid_problem(
     return OutsourcedProblem("grid", rows, f.ravel(), 1e-5, Hyperparameters(length_scale))
 
 
-def in_public_box(rows: Array, lower: Sequence[float], upper: Sequence[float]) -> Array:
+def scale_by_box(rows: Array, lower: Sequence[float], upper: Sequence[float]) -> Array:
     """Clip rows into a public box, then centre and scale the box itself to a radius of 25.
 
     Every row ends within norm 25, and nothing depends on the rows of others.
 
-    >>> in_public_box(np.array([[3.0, 4.0], [9.0, 4.0]]), (-3.0, -4.0), (3.0, 4.0)).tolist()
+    >>> scale_by_box(np.array([[3.0, 4.0], [9.0, 4.0]]), (-3.0, -4.0), (3.0, 4.0)).tolist()
     [[15.0, 20.0], [15.0, 20.0]]
     """
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
@@ -287,7 +287,7 @@ def properties(*, public_scale: bool = False) -> OutsourcedProblem:
     sales = recorded_sales()
     degrees = np.array([(sale.longitude, sale.latitude) for sale in sales])
     prices = np.log([sale.price for sale in sales])
-    rows = in_public_box(degrees, *_DISTRICT) if public_scale else to_norm(degrees)
+    rows = scale_by_box(degrees, *_DISTRICT) if public_scale else scale_to_norm(degrees)
     return OutsourcedProblem("properties", rows, -prices / prices.std(), 1e-5)
 
 
@@ -309,7 +309,7 @@ def loans(path: Path | str | None = None, *, public_scale: bool = False) -> Outs
     table = _loan_table(data_file(path, "lendingclub/lc_2007_2011.csv.gz"))
     funds, rate, income, payments = table[table[:, 0] > 0].T
     inputs = np.column_stack([funds / 35_000, rate / 0.2, np.log(income) / math.log(100)])
-    rows = in_public_box(inputs, *_LOAN_RANGES) if public_scale else to_norm(inputs)
+    rows = scale_by_box(inputs, *_LOAN_RANGES) if public_scale else scale_to_norm(inputs)
     returns = np.log(np.maximum(payments / funds, _LEAST_RETURN))
     return OutsourcedProblem("loans", rows, returns / returns.std(), 1e-5)
 
@@ -343,7 +343,7 @@ def load_problem(
     Raises:
         InputError: if there is no such problem, or its file is missing or malformed.
     """
-    return data_named(
+    return load_named(
         source,
         {
             "grid": lambda: grid_problem(rng),

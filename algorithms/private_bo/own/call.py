@@ -21,7 +21,7 @@ from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.server import Space
-from private_bo.own.studies import NUMBERED, OwnStudy, listed
+from private_bo.own.studies import NUMBERED, OwnStudy, as_records
 
 _STUDIES: dict[str, type[OwnStudy]] = {
     "local": LocalStudy,
@@ -33,7 +33,7 @@ _STUDIES: dict[str, type[OwnStudy]] = {
 
 
 @dataclass(frozen=True)
-class Optimised:
+class OptimisationResult:
     """What a study found, and the evidence of what it cost.
 
     Attributes:
@@ -99,7 +99,7 @@ def optimise(
     seed: int | None = None,
     float_noise: bool = False,
     **settings: Any,
-) -> Optimised:
+) -> OptimisationResult:
     """Search for the point that an unknown objective likes best; data leave by the ledger alone.
 
     Args:
@@ -118,7 +118,7 @@ def optimise(
         InputError: if an argument is wrong, or an answer is no finite number.
         UnsupportedError: without a seed, if the extra ``secure`` is missing.
     """
-    people = None if isinstance(users, Integral) else listed(users=users)
+    people = None if isinstance(users, Integral) else as_records(users=users)
     count = int(users) if isinstance(users, Integral) else len(people or ())
     made = study(objective, space, users=count, epsilon=epsilon, trust=trust, **settings)
     if seed is not None:
@@ -136,4 +136,4 @@ def optimise(
     )  # fmt: skip
     found = result.summary["recommended"]
     point = np.array(found) if isinstance(found, list) else found
-    return Optimised(point, result, ledger, certificate)
+    return OptimisationResult(point, result, ledger, certificate)

@@ -23,7 +23,7 @@ from dpaudit.base.validate import shown
 from dpaudit.project import read_data
 from private_bo.gp import FeatureMap, Kernel, SquaredExponential
 from private_bo.gp.types import Array, array_of, point_set
-from private_bo.redacted_errors import Named, named
+from private_bo.redacted_errors import NamedFunction, as_named
 
 _LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
 _FEW = 64
@@ -37,7 +37,7 @@ _MOST_DIMENSIONS = 1000
 class Space(Checked, ABC):
     """Points that may be asked about; all of it is public."""
 
-    allowed: Named | None
+    allowed: NamedFunction | None
 
     @property
     @abstractmethod
@@ -119,7 +119,7 @@ class PointSpace(Space):
     """
 
     points: Annotated[Array, array_of("n", "d")]
-    allowed: Annotated[Named | None, named] = None
+    allowed: Annotated[NamedFunction | None, as_named] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,7 +179,7 @@ class BoxSpace(Space):
 
     lower: tuple[float, ...] = (0.0, 0.0)
     upper: tuple[float, ...] = (1.0, 1.0)
-    allowed: Annotated[Named | None, named] = None
+    allowed: Annotated[NamedFunction | None, as_named] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -377,7 +377,7 @@ class Question(Checked):
 
 
 @dataclass(frozen=True)
-class Released(Checked):
+class ReleasedAnswer(Checked):
     """What left the ledger about one point: noisy, and all that a server is told.
 
     Attributes:
@@ -417,7 +417,7 @@ class Server:
     deviation: float
     exploration: float
     rng: np.random.Generator
-    trace: list[tuple[Array, Released]] = field(default_factory=list, init=False)
+    trace: list[tuple[Array, ReleasedAnswer]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._beliefs = [Belief(each.size, self.deviation) for each in self.maps]
@@ -442,13 +442,13 @@ class Server:
         group = len(self._points) - 1
         return Question(self._asked - 1, group, self._points[group])
 
-    def tell(self, released: Released) -> None:
+    def tell(self, released: ReleasedAnswer) -> None:
         """Learn from a release, in whatever order they come.
 
         Raises:
             InputError: if it answers no question, or one that has been answered.
         """
-        if not isinstance(released, Released):
+        if not isinstance(released, ReleasedAnswer):
             raise InputError(f"released is a {type(released).__name__}; it must be a Released.")
         if released.group >= len(self._points):
             raise InputError(

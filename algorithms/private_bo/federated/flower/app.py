@@ -31,7 +31,7 @@ from private_bo.federated import (
     Agents,
     Broadcast,
     FederatedProblem,
-    Recorded,
+    RecordingTransport,
     Report,
     Streams,
 )
@@ -331,7 +331,7 @@ def _serve(grid: Grid, folder: Path) -> None:
     replace(proved, seed=setup.seed).save(folder / CERTIFICATE)
     transport = FlowerTransport(grid, setup.patience)
     transport.await_nodes(algorithm.agents, _START)
-    recorded = Recorded(transport)
+    recorded = RecordingTransport(transport)
     with Ledger(algorithm.plan(), rng=setup.noise, journal=folder / JOURNAL) as ledger:
         server = algorithm.server(ledger)
         algorithm.play(server, recorded)

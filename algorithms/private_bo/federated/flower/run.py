@@ -32,10 +32,10 @@ from dpaudit.ledger import Ledger
 from private_bo.federated import (
     DPFTSDE,
     FederatedProblem,
-    InProcess,
-    Recorded,
+    FilteringTransport,
+    InProcessTransport,
+    RecordingTransport,
     Report,
-    Selected,
     Streams,
 )
 from private_bo.federated.flower.app import CHOICES, ERROR, RESULT, generators, hand_out, write_app
@@ -367,7 +367,7 @@ def in_process(
 
     with single_threaded():
         agents = algorithm.team(problem, streams)
-        transport = Recorded(Selected(InProcess(agents), arrives))
+        transport = RecordingTransport(FilteringTransport(InProcessTransport(agents), arrives))
         with Ledger(algorithm.plan(), rng=noise) as ledger:
             algorithm.play(algorithm.server(ledger), transport)
     # An agent that is cut off in iteration t has made its initial queries and those before t.
