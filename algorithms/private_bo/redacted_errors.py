@@ -1,4 +1,9 @@
-"""Functions of users: their errors may hold private values in their words, and are not told."""
+"""Functions of users: their errors may hold private values in their words, and are not told.
+
+An error raised inside a user's function is told by its kind alone. A function that is named in a
+project file is known by its name and the bytes of its code, so that a certificate can say which one
+was run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Numbers and vectors with Laplace noise, and ways to get its scale wrong."""
+"""Numbers and vectors with Laplace noise, and ways to get its scale wrong.
+
+Each row states an ε and gives two neighbouring inputs for which the law of the outputs is known.
+Right mechanisms stand beside the mistakes that are made with them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sums in which every unit has a budget of its own, and how budgets are miscounted."""
+"""Sums in which every unit has a budget of its own, and how budgets are miscounted.
+
+A unit that has spent its budget is to be dropped from later sums. Wrong rows look at the budget too
+late, give every step one of its own, or tell who has any left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Local reports: randomised response, unary encoding, and rewards of a bandit."""
+"""Local reports: randomised response, unary encoding, and rewards of a bandit.
+
+Every user randomises her own answer, so that one answer is the whole data set. Wrong rows believe
+in a range of answers that nothing enforces.
+"""
 
 from __future__ import annotations
 

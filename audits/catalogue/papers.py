@@ -1,4 +1,8 @@
-"""Small models of the releases of the papers on private Bayesian optimisation, right and wrong."""
+"""Small models of the releases of the papers on private Bayesian optimisation, right and wrong.
+
+Each has the noise and the neighbours of one release of a paper, and data so small that the law of
+the outputs is known. Whole algorithms are audited by ``audits.papers`` instead.
+"""
 
 from __future__ import annotations
 

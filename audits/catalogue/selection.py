@@ -1,4 +1,8 @@
-"""Private choices: noisy max, the exponential mechanism, permute-and-flip."""
+"""Private choices: noisy max, the exponential mechanism, permute-and-flip.
+
+The output is an index, or an index and a value, so that laws can be enumerated. Wrong rows take a
+privacy proof beyond the utilities for which it holds.
+"""
 
 from __future__ import annotations
 

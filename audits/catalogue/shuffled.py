@@ -1,4 +1,8 @@
-"""Shuffled reports, and what a shuffle does not hide if it is done wrongly."""
+"""Shuffled reports, and what a shuffle does not hide if it is done wrongly.
+
+What a server may see of shuffled reports is how many are a one. Wrong rows keep the order,
+randomise less than they state, or leave one report as it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Continual release: trees, and what is forgotten in them."""
+"""Continual release: trees, and what is forgotten in them.
+
+Leaves are values of single steps, and every node of the tree is told with noise. Wrong rows forget
+that one leaf lies under several nodes, or draw the noise of all nodes once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a row's findings amount to: how its claim stands, whose fault it is, and what it costs."""
+"""What a row's findings amount to: how its claim stands, whose fault it is, and what it costs.
+
+A claim is certified, refuted or left unproven. A violation is sorted by what the library's
+documentation promises of those neighbours, and by whether the code is the library's at all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""How far the certified ε of trainings lies above what audits show of them, and what that costs."""
+"""How far the certified ε of trainings lies above what audits show of them, and what that costs.
+
+Attacks range from one threshold on the losses of canaries to the likelihood ratio of whole
+gradients, and from many trainings to a single one. A line of the table gives the bounds of several
+seeds.
+"""
 
 from __future__ import annotations
 

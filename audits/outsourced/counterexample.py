@@ -1,4 +1,8 @@
-"""Certificates of the refutation, and their replay."""
+"""Certificates of the refutation, and their replay.
+
+A counterexample is a certificate whose audits contradict the claim. Replaying draws every audit
+again from its seed, beside what the certificate states.
+"""
 
 from __future__ import annotations
 

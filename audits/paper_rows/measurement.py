@@ -1,4 +1,8 @@
-"""What a row rests on: numbers with their errors, and the verdict that follows from them."""
+"""What a row rests on: numbers with their errors, and the verdict that follows from them.
+
+A measuring function returns a ``Measurement``, and a row of the page takes its verdict from it.
+Verdicts follow from numbers by rules that stand here, not from words.
+"""
 
 from __future__ import annotations
 

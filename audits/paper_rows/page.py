@@ -1,4 +1,8 @@
-"""The page: every statement of the four papers with what came out, for people and machines."""
+"""The page: every statement of the four papers with what came out, for people and machines.
+
+The words stand in the rows and in ``page.md.j2``, the numbers in the records of the measurements;
+here they are put together.
+"""
 
 from __future__ import annotations
 

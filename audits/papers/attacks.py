@@ -1,4 +1,8 @@
-"""The attacks that were made for one algorithm, and are stronger there than the general one."""
+"""The attacks that were made for one algorithm, and are stronger there than the general one.
+
+They know which part of a release tells the most, and on which pair of neighbours. ``audits.papers``
+puts what they show into the certificate beside the audits that ``dpaudit check`` makes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page: what was measured, in tables; its sentences stand in ``page.md.j2``."""
+"""The page: what was measured, in tables; its sentences stand in ``page.md.j2``.
+
+Counts become rates with intervals at the moment of printing, and ratios of runs their median.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One call from an objective to a recommendation with its certificate, for each trust model."""
+"""One call from an objective to a recommendation with its certificate, for each trust model.
+
+``study`` makes the study of a trust model from the objective and the budget, and ``optimise`` runs
+it and certifies what it did. A caller who wants more than the one call works with the study itself.
+"""
 
 from __future__ import annotations
 

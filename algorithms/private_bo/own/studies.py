@@ -1,4 +1,9 @@
-"""What all studies of a problem of one's own share: public configuration, users and a run."""
+"""What all studies of a problem of one's own share: public configuration, users and a run.
+
+Where the objective is a function of one's own, users are asked one after another, and what they
+answer is scaled into a public range before any mechanism sees it. A trust model adds how an answer
+travels, in a module beside this one.
+"""
 
 from __future__ import annotations
 

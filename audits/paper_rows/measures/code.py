@@ -1,4 +1,8 @@
-"""Algorithms line by line: tests that compare the code with an independent transcription."""
+"""Algorithms line by line: tests that compare the code with an independent transcription.
+
+A row of this kind is reproduced where all its tests pass; they are run in a pytest of their own,
+all rows' at once.
+"""
 
 from __future__ import annotations
 
