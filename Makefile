@@ -140,7 +140,7 @@ libraries: $(VENV)/.dev  # environments of libraries that cannot stand beside ot
 OBSERVED := smartnoise-sql:snsql mbi:mbi tumult:tmlt  # environment in out/libraries, and its test
 observed: $(VENV)/.dev
 	@for each in $(OBSERVED); do \
-	  python=$$($(BIN)/python -c "import sys; from audits.libraries.row import environment; \
+	  python=$$($(BIN)/python -c "import sys; from audits.libraries.rows import environment; \
 	    print(environment(sys.argv[1]).python())" $${each%%:*}) || exit 1; \
 	  $$python -m pytest -p no:cacheprovider --noconftest -W ignore \
 	    tests/dpaudit/observing/adapters/test_$${each##*:}.py || exit 1; \

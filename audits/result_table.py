@@ -46,7 +46,7 @@ def say(line: str) -> None:
 # -- cells and records -----------------------------------------------------------------------------
 
 
-def failed(record: Record) -> bool:
+def is_failed(record: Record) -> bool:
     """Whether a record says what stopped a cell; of another kind is ``error`` as a number."""
     return isinstance(record.get("error"), str)
 
@@ -115,7 +115,7 @@ class ResultTable:
         return [
             name
             for name in self.cells
-            if name not in table or failed(table[name]) or not self.is_of(name, table[name])
+            if name not in table or is_failed(table[name]) or not self.is_of(name, table[name])
         ]
 
     def measure(

@@ -20,7 +20,7 @@ from .outsourced import Modeller as Modeller
 from .outsourced import Release as Release
 from .outsourced import RowNoise as RowNoise
 from .own import BoxSpace as BoxSpace
-from .own import Optimised as Optimised
+from .own import OptimisationResult as OptimisationResult
 from .own import PointSpace as PointSpace
 from .own import optimise as optimise
 from .own import study as study

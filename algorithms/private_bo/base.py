@@ -79,7 +79,7 @@ class Study(Checked, Subject):
 
     # -- run -------------------------------------------------------------------------------------
 
-    def fitting(self, data: Any) -> Any:
+    def check_data(self, data: Any) -> Any:
         """The data, if they are such a problem.
 
         Raises:
@@ -110,16 +110,16 @@ class Study(Checked, Subject):
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Search on data that fit, and tell the result."""
-        problem = self.fitting(data)
+        problem = self.check_data(data)
         return self.result(problem, self.search(problem, ledger, rng))
 
 
-def off_theorem(message: str, remedy: str) -> Finding:
+def off_theorem_finding(message: str, remedy: str) -> Finding:
     """A note that the regret theorem does not speak of these settings."""
     return Finding("off-theorem", Severity.NOTE, f"{message} Privacy is not affected.", remedy)
 
 
-def data_named(
+def load_named(
     source: str,
     makers: Mapping[str, Callable[[], _Data]],
     readers: Mapping[str, Callable[[str], _Data]] | None = None,

@@ -1,4 +1,8 @@
-"""What the papers' experiments share: trials in processes, tables, plots, files and a command."""
+"""What the papers' experiments share: trials in processes, tables, plots, files and a command.
+
+A paper's experiment computes and draws; whatever is the same for all four papers stands here.
+Results go to files that two runs of the same seed write with the same bytes.
+"""
 
 from __future__ import annotations
 

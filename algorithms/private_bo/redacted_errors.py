@@ -1,4 +1,9 @@
-"""Functions of users: their errors may hold private values in their words, and are not told."""
+"""Functions of users: their errors may hold private values in their words, and are not told.
+
+An error raised inside a user's function is told by its kind alone. A function that is named in a
+project file is known by its name and the bytes of its code, so that a certificate can say which one
+was run.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,13 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 
 
-class Redacted:
+class RedactedFunction:
     """A function of which an error tells no more than its kind.
 
     Args:
         function: what is called.
 
-    >>> Redacted(lambda age: age / 0)(39)
+    >>> RedactedFunction(lambda age: age / 0)(39)
     Traceback (most recent call last):
         ...
     dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is
@@ -49,12 +54,12 @@ class Redacted:
         return str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
 
-def redacted(function: Callable[..., Any]) -> Redacted:
+def redact(function: Callable[..., Any]) -> RedactedFunction:
     """A function redacted, once."""
-    return function if isinstance(function, Redacted) else Redacted(function)
+    return function if isinstance(function, RedactedFunction) else RedactedFunction(function)
 
 
-class Named(Redacted):
+class NamedFunction(RedactedFunction):
     """A function that a certificate tells by its name and the hash of its source.
 
     Args:
@@ -69,15 +74,15 @@ class Named(Redacted):
         return f"{self.name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
 
 
-def named(**given: Any) -> Named | None:
+def as_named(**given: Any) -> NamedFunction | None:
     """The value as a named function, or None.
 
     Raises:
         InputError: if it is neither a function nor None.
     """
     ((name, value),) = given.items()
-    if value is None or isinstance(value, Named):
+    if value is None or isinstance(value, NamedFunction):
         return value
     if not callable(value):
         raise InputError(f"{name} is {validate.shown(value)}; it must be a function.")
-    return Named(value)
+    return NamedFunction(value)

@@ -27,8 +27,8 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult
-from private_bo.base import Study, data_named
-from private_bo.redacted_errors import redacted
+from private_bo.base import Study, load_named
+from private_bo.redacted_errors import redact
 
 _AT = "objective"
 _ATTRIBUTE = "dpaudit certificate"
@@ -199,7 +199,7 @@ class PrivateStudy:
         while len(self.study.trials) < self.private.trials:
             trial = self.study.ask()
             try:
-                found = redacted(objective)(space(trial))
+                found = redact(objective)(space(trial))
                 told = found if isinstance(found, tuple) else (found,)
                 if len(told) not in {1, 2}:
                     raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
@@ -342,7 +342,7 @@ class PrivateSearch(Study):
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order."""
-        return data_named(source, {"digits": lambda: self._digits(rng)})
+        return load_named(source, {"digits": lambda: self._digits(rng)})
 
     def _digits(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         datasets = optional_import("learn", "sklearn.datasets", what="a private search")
@@ -364,7 +364,7 @@ class PrivateSearch(Study):
         far[-1] = 1e6
         yield Move((far, y), f"row {len(y) - 1} has inputs far from all others", extreme=True)
 
-    def fitting(self, data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def check_data(self, data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Inputs (n, d) and classes (n,), if more rows than ``held_out`` have both."""
         x, y = (np.asarray(part) for part in data)
         if len(x) != len(y) or len(y) <= self.held_out:

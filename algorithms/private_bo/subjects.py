@@ -1,4 +1,8 @@
-"""What can be certified, run and audited: algorithms of papers, and studies of one's own."""
+"""What can be certified, run and audited: algorithms of papers, and studies of one's own.
+
+``SUBJECTS`` lists them all, for whoever goes through every one of them; the tests of what all
+subjects have in common do. Project files name a subject by its module and class.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ project's root, ``python -m audits.catalogue`` prints the whole table.
 
 from __future__ import annotations
 
-from . import (
+from audits.catalogue import (
     additive,
     answers,
     gaussian,
@@ -22,7 +22,7 @@ from . import (
     training,
     tree,
 )
-from .generators import FLOATS
+from audits.catalogue.generators import FLOATS
 
 FAMILIES = (
     additive,

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from audits.catalogue import ENTRIES, FLOATS
+from audits.catalogue.measuring import FloatRow, Row, Summary, run_catalogue, run_floats
 from audits.result_table import render
 from dpaudit.base.errors import DpAuditError
-
-from . import ENTRIES, FLOATS
-from .measuring import FloatRow, Row, Summary, run_catalogue, run_floats
 
 
 def number(value: float) -> str:

@@ -1,4 +1,8 @@
-"""Numbers and vectors with Laplace noise, and ways to get its scale wrong."""
+"""Numbers and vectors with Laplace noise, and ways to get its scale wrong.
+
+Each row states an ε and gives two neighbouring inputs for which the law of the outputs is known.
+Right mechanisms stand beside the mistakes that are made with them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit import Claim, DiscreteLaplace, Laplace
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
 from dpaudit.mechanisms import LaplaceVector
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 CURVE = Laplace(1.0).pair(1.0).delta
 HISTOGRAM = [3.0, 5.0, 2.0, 0.0]

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import DELTA, PURE, Entry
 from dpaudit import Claim
-
-from .claims import DELTA, PURE
-from .entry import Entry
 
 Answer = Callable[[Any, np.random.Generator], Any]
 E = math.e

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import APPROXIMATE, PURE, ROW, SIGMA, Entry, FloatEntry, Floats, Release
 from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Mechanism, TrustModel
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity
-
-from .claims import APPROXIMATE, PURE, ROW, SIGMA
-from .entry import Entry, FloatEntry, Floats, Release
 
 SEEDS = 2**16
 

@@ -1,4 +1,8 @@
-"""Sums in which every unit has a budget of its own, and how budgets are miscounted."""
+"""Sums in which every unit has a budget of its own, and how budgets are miscounted.
+
+A unit that has spent its budget is to be dropped from later sums. Wrong rows look at the budget too
+late, give every step one of its own, or tell who has any left.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import APPROXIMATE, SIGMA, Entry, Floats, Release, gaussian_epsilon
 from dpaudit.auditing.distinguishing.scores import LinearScore
 from dpaudit.mechanisms import GaussianPair
-
-from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from .entry import Entry, Floats, Release
 
 STEPS = 6
 ABSENT, HALVES, WHOLES, LONG = [0.0] * STEPS, [0.5] * STEPS, [1.0] * STEPS, [0.9] * STEPS

@@ -1,4 +1,8 @@
-"""Local reports: randomised response, unary encoding, and rewards of a bandit."""
+"""Local reports: randomised response, unary encoding, and rewards of a bandit.
+
+Every user randomises her own answer, so that one answer is the whole data set. Wrong rows believe
+in a range of answers that nothing enforces.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import PURE, Entry, Floats
 from dpaudit import Laplace, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
-
-from .claims import PURE
-from .entry import Entry, Floats
 
 BOUND, NOISE = 1.0, 1.0
 """Of the function and of the observation's own noise; a reward lies in ±(BOUND + NOISE)."""

@@ -19,7 +19,8 @@ from typing import Any
 
 from scipy.stats import binom
 
-from audits.result_table import Record, ResultTable, failed
+from audits.catalogue.entry import Entry, FloatEntry
+from audits.result_table import Record, ResultTable, is_failed
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.engine import audit_release
@@ -27,8 +28,6 @@ from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord
-
-from .entry import Entry, FloatEntry
 
 CONFIDENCE = 0.95
 """Of each audit, and of the intervals of what they amount to, both ends together."""
@@ -178,7 +177,7 @@ def audit_entry(
     )
 
 
-def audited(entry: Entry, seed: int, seeds: int, **how: Any) -> Row:
+def audit_repeatedly(entry: Entry, seed: int, seeds: int, **how: Any) -> Row:
     """So many audits of an entry, by seeds from the first on, as :func:`audit_entry` makes them."""
     audits = []
     for number in range(seeds):
@@ -208,7 +207,7 @@ class _Cell:
 
     def measured(self) -> Record:
         with _without_children():
-            row = audited(self.entry, self.seed, self.seeds, runs=self.runs)
+            row = audit_repeatedly(self.entry, self.seed, self.seeds, runs=self.runs)
         return row.to_dict()
 
 
@@ -262,7 +261,7 @@ def run_catalogue(
     rows: dict[str, Row] = {}
 
     def told(name: str, record: Record) -> None:
-        if failed(record):
+        if is_failed(record):
             raise InputError(record["error"])
         rows[name] = Row.recorded(cells[name].entry, record)
         progress(rows[name])

@@ -1,4 +1,8 @@
-"""Small models of the releases of the papers on private Bayesian optimisation, right and wrong."""
+"""Small models of the releases of the papers on private Bayesian optimisation, right and wrong.
+
+Each has the noise and the neighbours of one release of a paper, and data so small that the law of
+the outputs is known. Whole algorithms are audited by ``audits.papers`` instead.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import (
+    APPROXIMATE,
+    DELTA,
+    SIGMA,
+    Entry,
+    Floats,
+    claim_of,
+    curve_of,
+    gaussian_epsilon,
+    sampled_plan,
+)
 from dpaudit import ZeroOut
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair
-
-from .claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
-from .entry import Entry, Floats
 
 _PUBLIC = np.random.default_rng(20)
 
@@ -96,7 +108,7 @@ _JOINT = LinearScore(tuple((features(USERS) - features(REPLACED)).cumsum(axis=0)
 WRONG = (
     Entry("random projection without noise", False, APPROXIMATE, ROWS.tolist(), MOVED.tolist(),
           math.inf, 1_000, projected, None, FixedScore(_residuals)),
-    Entry("federated Thompson sampling, everyone takes part", False, claimed(FEDERATED), PRESENT,
+    Entry("federated Thompson sampling, everyone takes part", False, claim_of(FEDERATED), PRESENT,
           ABSENT, gaussian_epsilon(math.sqrt(ROUNDS)), 5_000, everyone, curve_of(FEDERATED),
           _CANARY),
 )  # fmt: skip
@@ -107,6 +119,6 @@ RIGHT = (
           _PROJECTED, limit=True),
     Entry("joint tree of features", True, APPROXIMATE, USERS, REPLACED, 1.0, 10_000, joint_tree,
           GaussianPair(1 / SIGMA).delta, _JOINT, limit=True),
-    Entry("federated Thompson sampling, sampled", True, claimed(FEDERATED), PRESENT, ABSENT,
-          claimed(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY, limit=True),
+    Entry("federated Thompson sampling, sampled", True, claim_of(FEDERATED), PRESENT, ABSENT,
+          claim_of(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY, limit=True),
 )  # fmt: skip

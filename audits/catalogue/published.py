@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.additive import CURVE
+from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release
 from dpaudit import Claim
 from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
-
-from .additive import CURVE
-from .claims import DELTA, PURE
-from .entry import Entry, Floats, Release
 
 E = math.e
 ANSWERS = 10

@@ -1,4 +1,8 @@
-"""Private choices: noisy max, the exponential mechanism, permute-and-flip."""
+"""Private choices: noisy max, the exponential mechanism, permute-and-flip.
+
+The output is an index, or an index and a value, so that laws can be enumerated. Wrong rows take a
+privacy proof beyond the utilities for which it holds.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.distinguishing.scores import AtomScore, Identity
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 Sampler = Callable[..., Floats]
 ZEROS, ONES = [0.0] * 10, [1.0] * 10

@@ -1,4 +1,8 @@
-"""Shuffled reports, and what a shuffle does not hide if it is done wrongly."""
+"""Shuffled reports, and what a shuffle does not hide if it is done wrongly.
+
+What a server may see of shuffled reports is how many are a one. Wrong rows keep the order,
+randomise less than they state, or leave one report as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from audits.catalogue.entry import Entry, Floats, Release, epsilon_of
 from dpaudit import Claim, RandomizedResponse
 from dpaudit.auditing.distinguishing.scores import FixedScore
 from dpaudit.mechanisms import Shuffled
-
-from .claims import epsilon_of
-from .entry import Entry, Floats, Release
 
 USERS, LOCAL, TOO_MUCH, MARGIN = 30, 1.0, 3.0, 1e-3
 RESPONSE = RandomizedResponse.calibrated(epsilon=LOCAL)

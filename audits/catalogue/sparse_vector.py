@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import PURE, Entry, Floats, Release
 from dpaudit.auditing.distinguishing.scores import FixedScore
-
-from .claims import PURE
-from .entry import Entry, Floats, Release
 
 BELOW, HALTED = 0.0, -1.0
 

@@ -1,10 +1,15 @@
-"""The package's own standard mechanisms and the mistakes they are known for, by enumeration."""
+"""The package's own standard mechanisms and the mistakes they are known for, by enumeration.
+
+Laws of these mechanisms are enumerated, so that the ε of every row is exact. Mistakes are those
+that papers and issues report.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from audits.catalogue.entry import PURE, Entry
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
@@ -16,9 +21,6 @@ from dpaudit.mechanisms import (
     TopK,
     UnaryEncoding,
 )
-
-from .claims import PURE
-from .entry import Entry
 
 
 def _row(

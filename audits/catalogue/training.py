@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import APPROXIMATE, SIGMA, Entry, Floats, Release, gaussian_epsilon
 from dpaudit.mechanisms import GaussianPair
-
-from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
-from .entry import Entry, Floats, Release
 
 CURVE = GaussianPair(1 / SIGMA).delta
 OTHERS = [[0.3, -0.2], [-0.1, 0.4], [0.2, 0.1]]

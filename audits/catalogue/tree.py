@@ -1,4 +1,8 @@
-"""Continual release: trees, and what is forgotten in them."""
+"""Continual release: trees, and what is forgotten in them.
+
+Leaves are values of single steps, and every node of the tree is told with noise. Wrong rows forget
+that one leaf lies under several nodes, or draw the noise of all nodes once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from audits.catalogue.entry import (
+    APPROXIMATE,
+    DELTA,
+    PURE,
+    SIGMA,
+    Entry,
+    Floats,
+    Release,
+    gaussian_epsilon,
+)
 from dpaudit import Mechanism
 from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore, WhiteBox
 from dpaudit.mechanisms import (
@@ -18,9 +32,6 @@ from dpaudit.mechanisms import (
     LaplacePair,
     SquareRootToeplitz,
 )
-
-from .claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
-from .entry import Entry, Floats, Release
 
 LEAVES, LEVELS = 8, 4
 STREAM, OTHER = [0.0] * LEAVES, [1.0] + [0.0] * (LEAVES - 1)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from audits.catalogue.measuring import Row as CatalogueRow
 from audits.catalogue.measuring import audit_entry
 from audits.catalogue.papers import FEDERATED, RIGHT
-from audits.federated.end_to_end import EndToEnd
-from audits.federated.game import audit, canary_pair, certified, white_box
-from audits.federated.table import ALPHA, SETTINGS, Row, entries, judged, rows
+from audits.federated.game import audit, canary_pair, certified_claim, white_box
+from audits.federated.servers import EndToEnd
+from audits.federated.table import ALPHA, SETTINGS, Row, entries, judge_server, rows
 from dpaudit.auditing import audit_release
 from dpaudit.base.errors import DpAuditError
 from private_bo.federated import DPFTSDE
@@ -65,7 +65,7 @@ def servers(options: argparse.Namespace) -> bool:
     )
     sound = True
     for entry in entries():
-        row = judged(entry, seed=options.seed, seeds=options.seeds)
+        row = judge_server(entry, seed=options.seed, seeds=options.seeds)
         right = row.refuted == (0 if entry.right else row.audits)
         _print(_server_line(row) + ("" if right else "  UNEXPECTED"))
         sound &= right
@@ -75,7 +75,7 @@ def servers(options: argparse.Namespace) -> bool:
 def black_box(options: argparse.Namespace) -> bool:
     """Whole runs, with and without knowledge of the mechanism; whether neither is refuted."""
     subject = EndToEnd()
-    claim = certified(subject)
+    claim = certified_claim(subject)
     runs = options.end_to_end
     known = audit(subject, runs=runs, seed=options.seed)
     learned = audit_release(
@@ -112,7 +112,7 @@ def catalogue(options: argparse.Namespace) -> bool:
     _print(
         f"Small model of the catalogue ({len(FEDERATED.invocations)} invocation, 5 rounds, "
         f"δ = {entry.claim.delta:g}, {entry.runs} runs): certified {entry.claim.epsilon:.3f}, and "
-        f"{certified(game).epsilon:.3f} by the algorithm's plan."
+        f"{certified_claim(game).epsilon:.3f} by the algorithm's plan."
     )
     _print(f"  other vectors unknown, linear score: ε >= {record.epsilon_lower:.3f}")
     _print(f"  exact likelihood ratio of the game:  ε >= {bounds.epsilon:.3f}")

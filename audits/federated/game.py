@@ -64,7 +64,7 @@ def landmines(
     return DPFTSDE(**({**setting, "rounds": rounds} | fields))
 
 
-def certified(algorithm: DPFTSDE) -> Claim:
+def certified_claim(algorithm: DPFTSDE) -> Claim:
     """What the attack is held against: the ε of the PLD with the true sensitivity, at N^-1.1."""
     delta = algorithm.target_delta
     return Claim(proved_epsilon(algorithm.plan(), delta), delta)
@@ -163,7 +163,7 @@ def audit(
         seed: of the experiment.
         stop_early: stop at the refutation.
     """
-    claim = certified(algorithm)
+    claim = certified_claim(algorithm)
     return audit_release(
         algorithm.audit_release,
         canary_pair(algorithm),

@@ -1,4 +1,8 @@
-"""What the attack shows beside what is certified, and what it makes of wrong servers."""
+"""What the attack shows beside what is certified, and what it makes of wrong servers.
+
+Every line runs the attack on a setting of sampling rate and noise, and gives its bound beside the
+certified ε. Wrong servers are entries in the form of the catalogue, judged in the same way.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,12 @@ from typing import Any
 
 from audits.catalogue.entry import Entry
 from audits.catalogue.measuring import Row as CatalogueRow
-from audits.catalogue.measuring import audited
-from audits.federated.end_to_end import EndToEnd
+from audits.catalogue.measuring import audit_repeatedly
 from audits.federated.game import (
     Bounds,
     CanaryLikelihoodRatio,
     canary_pair,
-    certified,
+    certified_claim,
     landmines,
     proved_curve,
     proved_epsilon,
@@ -24,6 +27,7 @@ from audits.federated.game import (
 )
 from audits.federated.servers import (
     ClippedToWhole,
+    EndToEnd,
     EveryoneSampled,
     ForgottenLargestWeight,
     Others,
@@ -91,7 +95,7 @@ def rows(
         bounds = white_box(algorithm, runs=runs, seed=seed)
         seconds = time.perf_counter() - start
         published = algorithm.published_loss
-        yield Row(algorithm, published, paper, certified(algorithm).epsilon, bounds, seconds)
+        yield Row(algorithm, published, paper, certified_claim(algorithm).epsilon, bounds, seconds)
 
 
 def small(kind: type[Served] = Served, others: Others | None = None) -> Served:
@@ -117,13 +121,13 @@ def entries() -> tuple[Entry, ...]:
     return (*(_entry(name, small(kind, Others.SILENCE), 1_000) for name, kind in wrong), *right)
 
 
-def judged(entry: Entry, *, seed: int = 0, seeds: int = 1) -> CatalogueRow:
+def judge_server(entry: Entry, *, seed: int = 0, seeds: int = 1) -> CatalogueRow:
     """Audits of one server, each with an error rate of ``ALPHA``, and its whole budget of runs."""
-    return audited(entry, seed, seeds, confidence=1 - ALPHA, whole=True)
+    return audit_repeatedly(entry, seed, seeds, confidence=1 - ALPHA, whole=True)
 
 
 def _entry(name: str, subject: DPFTSDE, runs: int) -> Entry:
-    claim, pair = certified(subject), canary_pair(subject)
+    claim, pair = certified_claim(subject), canary_pair(subject)
     plan = subject.true_plan() if isinstance(subject, Served) else subject.plan()
     true = math.inf if plan is None else proved_epsilon(plan, claim.delta)
     return Entry(

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audits.libraries import accountants
-from audits.libraries.page import judged, page, write_notes
-from audits.libraries.row import environment
-from audits.libraries.rows import ROWS
+from audits.libraries.page import judge_rows, page, write_notes
+from audits.libraries.rows import ROWS, environment
 from audits.result_table import Record, ResultTable, say
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not given.render:
             measure(table, _chosen(table, given), given.workers)
-        found = judged(table.found())
+        found = judge_rows(table.found())
         files.write(given.results.with_suffix(".md"), page(found, table.load()))
         for file in write_notes(found):
             say(f"wrote {file}, which is for the authors of the library")

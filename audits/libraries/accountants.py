@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from audits.libraries.row import WORKER, environment
+from audits.libraries.rows import WORKER, environment
 from audits.result_table import Record
 from dpaudit.accounting import compose
 from dpaudit.base import files

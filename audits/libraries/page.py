@@ -22,7 +22,7 @@ from audits.libraries.accountants import (
     Target,
 )
 from audits.libraries.rows import ROWS
-from audits.libraries.verdicts import Fault, Judged, Standing
+from audits.libraries.verdicts import Fault, RowVerdict, Standing
 from audits.result_table import Record, render
 from dpaudit.base import files
 
@@ -35,20 +35,20 @@ UNTRIED = (
 )
 
 
-def judged(found: Mapping[str, Record]) -> list[Judged]:
+def judge_rows(found: Mapping[str, Record]) -> list[RowVerdict]:
     """The rows that were run, with what was found."""
-    return [Judged(row, {"version": ""} | found[row.name]) for row in ROWS if row.name in found]
+    return [RowVerdict(row, {"version": ""} | found[row.name]) for row in ROWS if row.name in found]
 
 
-def _count(rows: Sequence[Judged], standing: str) -> int:
+def _count(rows: Sequence[RowVerdict], standing: str) -> int:
     return sum(each.standing is Standing(standing) for each in rows)
 
 
-def _faults(rows: Sequence[Judged], name: str) -> int:
+def _faults(rows: Sequence[RowVerdict], name: str) -> int:
     return sum(each.fault is Fault[name] for each in rows)
 
 
-def _several(rows: Sequence[Judged]) -> int:
+def _several(rows: Sequence[RowVerdict]) -> int:
     return sum(each.row.queries > 1 for each in rows)
 
 
@@ -128,9 +128,9 @@ class _Accountants:
         return shown | {"sigma": f"{found['sigma']:.5g}", "costs": costs}
 
 
-def page(found: Sequence[Judged], table: Mapping[str, Record]) -> str:
+def page(found: Sequence[RowVerdict], table: Mapping[str, Record]) -> str:
     """The page, as Markdown, of rows and of all that one file of results holds."""
-    libraries: dict[str, list[Judged]] = {}
+    libraries: dict[str, list[RowVerdict]] = {}
     for each in found:
         libraries.setdefault(each.row.library, []).append(each)
     published = [each for each in found if each.row.published is not None]
@@ -172,7 +172,7 @@ _OPEN = "; which neighbours it means, its documentation does not say"
 _GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
 
 
-def write_notes(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
+def write_notes(found: Iterable[RowVerdict], place: Path | None = None) -> list[Path]:
     """Write the notes of what is unpublished, and say which.
 
     Args:
@@ -188,7 +188,7 @@ def write_notes(found: Iterable[Judged], place: Path | None = None) -> list[Path
     return written
 
 
-def note(judged: Judged) -> str:
+def note(judged: RowVerdict) -> str:
     """One note, as Markdown."""
     row = judged.row
     stated = _OPEN if row.stated == "open" else f" ({row.stated})"

@@ -1,11 +1,15 @@
-"""What a row's findings amount to: how its claim stands, whose fault it is, and what it costs."""
+"""What a row's findings amount to: how its claim stands, whose fault it is, and what it costs.
+
+A claim is certified, refuted or left unproven. A violation is sorted by what the library's
+documentation promises of those neighbours, and by whether the code is the library's at all.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from audits.libraries.row import Row
+from audits.libraries.rows import Row
 from audits.result_table import Record
 
 SHOWN = {
@@ -53,7 +57,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judged:
+class RowVerdict:
     """One row with what was found.
 
     Attributes:

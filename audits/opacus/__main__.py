@@ -60,12 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _audits(seeds: int, canaries: int) -> int:
     """Measure, print and write the table of audited trainings."""
     from audits.opacus.audited import Setting
-    from audits.opacus.audits import measured, reach, table
+    from audits.opacus.audits import measure_trainings, reach, table
 
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hooks, as inputs have no gradients
-        for row in measured(seeds=seeds, canaries=canaries, guesses=1000):
+        for row in measure_trainings(seeds=seeds, canaries=canaries, guesses=1000):
             found.append(row)
             low = ", ".join(f"{each:.2f}" for each in row.free)
             sys.stdout.write(f"{row.training}, {row.audit}: ε >= {low}\n")

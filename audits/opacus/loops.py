@@ -1,4 +1,8 @@
-"""Loops of trainings, honest ones and wrong ones, over what ``make_private`` returned."""
+"""Loops of trainings, honest ones and wrong ones, over what ``make_private`` returned.
+
+A loop is a function of the parts that a training has. Wrong loops spend more than they declare, or
+let something past the ledger.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How much of a certified ε audits of so many runs can show at all, whatever they compute."""
+"""How much of a certified ε audits of so many runs can show at all, whatever they compute.
+
+An audit that is valid shows a given share of ε with a chance that the laws of the scores bound.
+What is beyond that bound is no fault of the attack.
+"""
 
 from __future__ import annotations
 

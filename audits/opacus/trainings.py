@@ -33,7 +33,7 @@ DISJOINT = Plan.dp_sgd(
 
 
 @dataclass(frozen=True)
-class Trained:
+class Case:
     """A training.
 
     Attributes:
@@ -112,79 +112,75 @@ ZEROED = Plan.dp_sgd(
 MISSED = "missed"
 NOT_GHOST = "not those that ghost clipping summed"
 
-TRAININGS: tuple[Trained, ...] = (
-    Trained("honest", loops.honest),
-    Trained("honest, virtual steps", loops.virtual),
-    Trained(
+TRAININGS: tuple[Case, ...] = (
+    Case("honest", loops.honest),
+    Case("honest, virtual steps", loops.virtual),
+    Case(
         "honest, by layer",
         loops.honest,
         settings={"clipping": "per_layer", "max_grad_norm": [0.5] * 4},
     ),
-    Trained("honest, ghost clipping", loops.honest, settings=GHOST),
-    Trained("honest, ghost clipping, virtual steps", loops.virtual, settings=GHOST),
-    Trained("honest, adaptive clipping", loops.honest, settings=ADAPTIVE),
-    Trained("honest, disjoint batches", loops.honest, plan=DISJOINT, settings=SHUFFLED),
-    Trained("honest, a buffer that counts steps", loops.honest, first=loops.Steps),
-    Trained("one pass more than declared", loops.one_more, "charged that often"),
-    Trained("one pass less than declared", loops.fewer, "declared 18 times and ran 12 times"),
-    Trained("less noise than declared", loops.less_noise, "another sigma ran"),
-    Trained("a larger clip norm than declared", loops.larger_norm, "clip norm"),
-    Trained("parts of a step clipped otherwise", loops.norm_between_parts, "clip norm"),
-    Trained("noise drawn past the ledger", loops.past_the_ledger, "without noise"),
-    Trained("no noise", loops.no_noise, "without noise"),
-    Trained("a step of the wrapped optimizer", loops.each(loops.wrapped), "without noise"),
-    Trained("another optimizer beside it", loops.other_optimizer, "parameters-written-elsewhere"),
-    Trained("a step for every micro-batch", loops.each(loops.micro_batches), "charged that often"),
-    Trained("copies of a batch", loops.each(loops.copies), "batch-not-fresh"),
-    Trained("the first batch of a pass again", loops.first_again, "batch-not-fresh"),
-    Trained("the same, disjoint batches", loops.first_again, "batch-not-fresh", DISJOINT, SHUFFLED),
-    Trained("large batches alone", loops.largest, "batches-left-out"),
-    Trained("batches with a certain row", loops.with_the_first, "batches-left-out"),
-    Trained("passes that end at a small batch", loops.stop_at_small, "passes-cut-unevenly"),
-    Trained("the same noise at every step", loops.each(loops.noise_again), "noise-repeated"),
-    Trained("the same batches in every pass", loops.same_passes, "batches-repeated"),
-    Trained("a larger sample rate, set later", loops.rate_later, "loader-changed"),
-    Trained("a larger sample rate than declared", loops.honest, "sample-rate-differs", RATED),
-    Trained("batches padded to one size", loops.equal_batches, "batch-not-fresh"),
-    Trained("shuffled, declared as sampled", loops.honest, "loader-not-poisson", ZEROED, SHUFFLED),
-    Trained("sampled, declared as disjoint", loops.honest, "loader-not-disjoint", DISJOINT),
-    Trained("the divisor of each batch", loops.each(loops.divisor), "leave it"),
-    Trained(
-        "ghost clipping, the usual loss", loops.each(loops.usual_loss), NOT_GHOST, settings=GHOST
-    ),
-    Trained("ghost clipping and a penalty", loops.each(loops.penalty), NOT_GHOST, settings=GHOST),
-    Trained(
+    Case("honest, ghost clipping", loops.honest, settings=GHOST),
+    Case("honest, ghost clipping, virtual steps", loops.virtual, settings=GHOST),
+    Case("honest, adaptive clipping", loops.honest, settings=ADAPTIVE),
+    Case("honest, disjoint batches", loops.honest, plan=DISJOINT, settings=SHUFFLED),
+    Case("honest, a buffer that counts steps", loops.honest, first=loops.Steps),
+    Case("one pass more than declared", loops.one_more, "charged that often"),
+    Case("one pass less than declared", loops.fewer, "declared 18 times and ran 12 times"),
+    Case("less noise than declared", loops.less_noise, "another sigma ran"),
+    Case("a larger clip norm than declared", loops.larger_norm, "clip norm"),
+    Case("parts of a step clipped otherwise", loops.norm_between_parts, "clip norm"),
+    Case("noise drawn past the ledger", loops.past_the_ledger, "without noise"),
+    Case("no noise", loops.no_noise, "without noise"),
+    Case("a step of the wrapped optimizer", loops.each(loops.wrapped), "without noise"),
+    Case("another optimizer beside it", loops.other_optimizer, "parameters-written-elsewhere"),
+    Case("a step for every micro-batch", loops.each(loops.micro_batches), "charged that often"),
+    Case("copies of a batch", loops.each(loops.copies), "batch-not-fresh"),
+    Case("the first batch of a pass again", loops.first_again, "batch-not-fresh"),
+    Case("the same, disjoint batches", loops.first_again, "batch-not-fresh", DISJOINT, SHUFFLED),
+    Case("large batches alone", loops.largest, "batches-left-out"),
+    Case("batches with a certain row", loops.with_the_first, "batches-left-out"),
+    Case("passes that end at a small batch", loops.stop_at_small, "passes-cut-unevenly"),
+    Case("the same noise at every step", loops.each(loops.noise_again), "noise-repeated"),
+    Case("the same batches in every pass", loops.same_passes, "batches-repeated"),
+    Case("a larger sample rate, set later", loops.rate_later, "loader-changed"),
+    Case("a larger sample rate than declared", loops.honest, "sample-rate-differs", RATED),
+    Case("batches padded to one size", loops.equal_batches, "batch-not-fresh"),
+    Case("shuffled, declared as sampled", loops.honest, "loader-not-poisson", ZEROED, SHUFFLED),
+    Case("sampled, declared as disjoint", loops.honest, "loader-not-disjoint", DISJOINT),
+    Case("the divisor of each batch", loops.each(loops.divisor), "leave it"),
+    Case("ghost clipping, the usual loss", loops.each(loops.usual_loss), NOT_GHOST, settings=GHOST),
+    Case("ghost clipping and a penalty", loops.each(loops.penalty), NOT_GHOST, settings=GHOST),
+    Case(
         "ghost clipping, penalty in the loss",
         loops.each(loops.weights_in_the_loss),
         "outside its layer",
         settings=GHOST,
     ),
-    Trained("a step by the exact sums", loops.each(loops.ascent), "parameters-written-elsewhere"),
-    Trained("exact gradients put back", loops.restored, "changed after their noise"),
-    Trained(
-        "ghost clipping, scaled gradients", loops.each(loops.scaled), NOT_GHOST, settings=GHOST
-    ),
-    Trained("ghost clipping, other coefficients", loops.coefficients, NOT_GHOST, settings=GHOST),
-    Trained("ghost clipping to another norm", loops.model_norm, "clip norm", settings=GHOST),
-    Trained(
+    Case("a step by the exact sums", loops.each(loops.ascent), "parameters-written-elsewhere"),
+    Case("exact gradients put back", loops.restored, "changed after their noise"),
+    Case("ghost clipping, scaled gradients", loops.each(loops.scaled), NOT_GHOST, settings=GHOST),
+    Case("ghost clipping, other coefficients", loops.coefficients, NOT_GHOST, settings=GHOST),
+    Case("ghost clipping to another norm", loops.model_norm, "clip norm", settings=GHOST),
+    Case(
         "a running mean that is a new buffer each time",
         loops.honest,
         "parameters-written-elsewhere",
         first=partial(loops.Held, as_state=False),
     ),
-    Trained(
+    Case(
         "a state beside the buffers that keeps data",
         loops.honest,
         "parameters-written-elsewhere",
         first=partial(loops.Held, as_state=True),
     ),
-    Trained("inputs normalised by the data", loops.statistics, MISSED),
-    Trained("gradients of rows made of all rows", loops.blended, MISSED),
+    Case("inputs normalised by the data", loops.statistics, MISSED),
+    Case("gradients of rows made of all rows", loops.blended, MISSED),
 )
 """``MISSED`` is wrong, and not found by the ledger: a rehearsal compares the values."""
 
 
-def run_trainings(only: str = "", seed: int = 0) -> Iterator[tuple[Trained, str, float]]:
+def run_trainings(only: str = "", seed: int = 0) -> Iterator[tuple[Case, str, float]]:
     """Every training with what was said of it, and its seconds."""
     for each in TRAININGS:
         if only in each.name:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from audits.differences import differences
-from audits.outsourced.black_box import black_box_audit, curators, pairs
-from audits.outsourced.counterexample import DIMENSIONS, attacked, replayed
+from audits.outsourced.attacks import black_box_audit, curators, pairs
+from audits.outsourced.counterexample import DIMENSIONS, attack_curator, replay_audits
 from dpaudit import AuditRecord
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import load_certificate
@@ -26,7 +26,7 @@ def refute(options: argparse.Namespace) -> int:
     for curator in options.curator:
         for problem in options.problem:
             for epsilon in EPSILONS:
-                certificate = attacked(curator, problem, epsilon, seed=options.seed)
+                certificate = attack_curator(curator, problem, epsilon, seed=options.seed)
                 name = f"{curator.lower()}-{problem}-epsilon-{epsilon:.4g}.json"
                 options.folder.mkdir(parents=True, exist_ok=True)
                 path = certificate.save(options.folder / name)
@@ -52,7 +52,7 @@ def black_box(options: argparse.Namespace) -> int:
 def replay(options: argparse.Namespace) -> int:
     """Draw every audit of a certificate again; 0 if each gives what is stated."""
     same = True
-    for stated, found in replayed(load_certificate(options.file)):
+    for stated, found in replay_audits(load_certificate(options.file)):
         apart = differences(stated.to_dict(), found.to_dict())
         same = same and not apart
         _print(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")

@@ -1,16 +1,20 @@
-"""Certificates of the refutation, and their replay."""
+"""Certificates of the refutation, and their replay.
+
+A counterexample is a certificate whose audits contradict the claim. Replaying draws every audit
+again from its seed, beside what the certificate states.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audits.outsourced.branch import METHOD as BRANCH
-from audits.outsourced.branch import branch_audit
-from audits.outsourced.canaries import METHOD as CANARIES
-from audits.outsourced.canaries import canary_audit
-from audits.outsourced.column_space import (
-    EXACT_METHOD,
-    METHOD,
+from audits.outsourced.attacks import (
+    BRANCH,
+    CANARIES,
+    COLUMN_SPACE,
+    COLUMN_SPACES_DIFFER,
+    branch_audit,
+    canary_audit,
     column_space_audit,
     disjoint_supports,
 )
@@ -27,7 +31,7 @@ DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}
 _BRANCH_NORM = 1e5
 
 
-def attacked(
+def attack_curator(
     curator: str, problem: str, epsilon: float, *, releases: int = 20, seed: int = 0
 ) -> Certificate:
     """The certificate of a curator after every attack of this package on one problem.
@@ -64,7 +68,7 @@ def _at_branch(curator: Curator) -> Curator:
     return Curator(curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM)
 
 
-def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
+def replay_audits(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
     """Every audit of a certificate, as stated and drawn again from its seed.
 
     Raises:
@@ -81,10 +85,10 @@ def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecor
 
 def _again(curator: OutsourcingCurator, audit: AuditRecord) -> AuditRecord:
     seed, paper = audit.seed or 0, isinstance(curator, Curator)
-    if audit.method == EXACT_METHOD and isinstance(curator, Curator):
+    if audit.method == COLUMN_SPACES_DIFFER and isinstance(curator, Curator):
         return disjoint_supports(curator, Neighbours.from_dict(audit.pair))
     alpha = 1 - (audit.confidence or 0.0)
-    if audit.method == METHOD:
+    if audit.method == COLUMN_SPACE:
         neighbours = Neighbours.from_dict(audit.pair)
         return column_space_audit(curator, neighbours, releases=audit.runs, alpha=alpha, seed=seed)
     if audit.method == CANARIES:

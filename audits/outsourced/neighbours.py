@@ -1,4 +1,7 @@
-"""Neighbouring data sets by name: a problem, a row, and how far that row moves."""
+"""Neighbouring data sets by name: a problem, a row, and how far that row moves.
+
+A pair is written down in a few words, so that a certificate holds it and a replay makes it again.
+"""
 
 from __future__ import annotations
 

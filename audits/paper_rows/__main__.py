@@ -8,9 +8,15 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.paper_rows.experiments import experiments
 from audits.paper_rows.page import Page, headlines, number_text
-from audits.paper_rows.recording import FOLDER, VARIABLE, Recording, record, spot_checks
+from audits.paper_rows.recording import (
+    FOLDER,
+    VARIABLE,
+    Recording,
+    experiments,
+    record,
+    spot_checks,
+)
 from audits.paper_rows.rows import Outcome, changes, measure_all, rows_of, table_in
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError

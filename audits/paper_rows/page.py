@@ -1,4 +1,8 @@
-"""The page: every statement of the four papers with what came out, for people and machines."""
+"""The page: every statement of the four papers with what came out, for people and machines.
+
+The words stand in the rows and in ``page.md.j2``, the numbers in the records of the measurements;
+here they are put together.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from audits.paper_rows.experiments import experiments
-from audits.paper_rows.measured import Number, Verdict
+from audits.paper_rows.measurement import Number, Verdict
 from audits.paper_rows.pictures import pictures_of
-from audits.paper_rows.recording import Recording, Spot, command_of
+from audits.paper_rows.recording import Recording, Spot, command_of, experiments
 from audits.paper_rows.rows import PAPERS, Outcome, Paper
 from audits.result_table import render
 

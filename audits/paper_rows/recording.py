@@ -1,21 +1,65 @@
-"""Recorded figures: what every trial gave, and whether a trial run today gives the same."""
+"""Experiments of the papers, cell by cell and trial by trial, and what every trial gave.
+
+Any trial can be run again, and is compared with its record. Each paper's experiments stand beside
+what is measured of them, in ``measures``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy.stats import t as student_t
 
-from audits.paper_rows.experiments import Experiment, experiments
 from audits.result_table import Record, ResultTable, in_order
 from dpaudit.base.errors import InputError
 from private_bo.experiments import mean_and_error
 from private_bo.gp.types import Array
+
+Run: TypeAlias = Callable[[Sequence[str], int], Mapping[str, Array]]
+"""From cells and the number of a trial to the regret of each cell after every round."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Cells that share problems, trial by trial.
+
+    Attributes:
+        name: of its record.
+        title: what it shows.
+        cells: what is run, by label.
+        run: one trial of some cells; the same numbers whichever others are run with them.
+        trials: how many are recorded.
+        spot: cells of which a spot check recomputes the first trial.
+        chaotic: cells in which the last bit of a processor decides between arms that are as good:
+            on another one, a trial is another draw of the same law.
+        rounds: name of the horizontal axis.
+        regret: name of the vertical axis.
+    """
+
+    name: str
+    title: str
+    cells: tuple[str, ...]
+    run: Run
+    trials: int
+    spot: tuple[str, ...]
+    chaotic: tuple[str, ...] = ()
+    rounds: str = "round"
+    regret: str = "cumulative regret"
+
+
+def experiments() -> dict[str, Experiment]:
+    """All experiments by name."""
+    from audits.paper_rows.measures import federated, joint, local, outsourced
+
+    made = [*local.EXPERIMENTS, *outsourced.EXPERIMENTS, *joint.EXPERIMENTS, *federated.EXPERIMENTS]
+    return {each.name: each for each in made}
+
 
 FOLDER = Path(__file__).parents[2] / "reports" / "papers"
 VARIABLE = "DPAUDIT_DATA"

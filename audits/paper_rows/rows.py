@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from audits.paper_rows.measured import ERRORS, Measured, Number, Verdict
+from audits.paper_rows.measurement import ERRORS, Measurement, Number, Verdict
 from audits.paper_rows.measures import code
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
 from audits.result_table import Record, ResultTable, in_order
@@ -95,7 +95,7 @@ class Outcome:
     """
 
     row: Row
-    measured: Measured
+    measured: Measurement
     recorded: tuple[str, ...] = ()
 
     @property
@@ -113,7 +113,7 @@ class Outcome:
     def of(cls, row: Row, record: Record) -> Outcome:
         """The outcome of a record."""
         numbers = tuple(Number(**number) for number in record["numbers"])
-        measured = Measured(numbers, Verdict(record["verdict"]), record["because"])
+        measured = Measurement(numbers, Verdict(record["verdict"]), record["because"])
         return cls(row, measured, tuple(record["records"]))
 
 
@@ -141,7 +141,7 @@ def rows_of(names: Sequence[str] = ()) -> tuple[Row, ...]:
     return tuple(row for row in known.values() if not names or row.id in names)
 
 
-def measuring(name: str) -> Callable[..., Measured]:
+def measuring(name: str) -> Callable[..., Measurement]:
     """The function of that name, such as ``local.panel``.
 
     Raises:
@@ -165,7 +165,7 @@ def measure(row: Row, folder: Path = FOLDER) -> Outcome:
         folder: of the records.
     """
     if row.impossible:
-        return Outcome(row, Measured((), Verdict.NOT_POSSIBLE, row.impossible))
+        return Outcome(row, Measurement((), Verdict.NOT_POSSIBLE, row.impossible))
     read: list[str] = []
 
     def records(name: str) -> Recording:
@@ -179,13 +179,13 @@ def measure(row: Row, folder: Path = FOLDER) -> Outcome:
         found = measuring(row.measure)(records, **row.arguments)
     except _NotRunError as missing:
         text = f"There is no record of {missing}."
-        return Outcome(row, Measured((), Verdict.NOT_RUN, text))
+        return Outcome(row, Measurement((), Verdict.NOT_RUN, text))
     except InputError as error:
         if VARIABLE not in str(error):
             raise
-        return Outcome(row, Measured((), Verdict.NOT_RUN, f"Its data are missing: {error}"))
+        return Outcome(row, Measurement((), Verdict.NOT_RUN, f"Its data are missing: {error}"))
     numbers = tuple(_plain(number) for number in found.numbers)
-    measured = Measured(numbers, Verdict(found.verdict), found.because)
+    measured = Measurement(numbers, Verdict(found.verdict), found.because)
     return Outcome(row, measured, tuple(dict.fromkeys(read)))
 
 

@@ -1,4 +1,8 @@
-"""The attacks that were made for one algorithm, and are stronger there than the general one."""
+"""The attacks that were made for one algorithm, and are stronger there than the general one.
+
+They know which part of a release tells the most, and on which pair of neighbours. ``audits.papers``
+puts what they show into the certificate beside the audits that ``dpaudit check`` makes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.federated import game
-from audits.outsourced.counterexample import attacked
+from audits.outsourced.counterexample import attack_curator
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import LinearScore, audit_release
 from dpaudit.base.errors import InputError
@@ -44,7 +48,7 @@ def attacks(subject: Subject) -> tuple[AuditRecord, ...]:
 @attacks.register(CertifiedCurator)
 def _curators(subject: Curator | CertifiedCurator) -> tuple[AuditRecord, ...]:
     """Column spaces, canary rows and, for the paper's, the branch; their error rate is 1e-6."""
-    found = attacked(type(subject).__name__, PROBLEM, subject.epsilon)
+    found = attack_curator(type(subject).__name__, PROBLEM, subject.epsilon)
     if found.subject.configuration != configuration(subject):
         raise InputError(
             f"subject is {subject!r:.200}; it must have the dimensions of the {PROBLEM}, and "

@@ -1,4 +1,8 @@
-"""From the project file to a folder of certificates, reports and an index, and where it changes."""
+"""From the project file to a folder of certificates, reports and an index, and where it changes.
+
+Every certificate is made from the project file alone, and in the same bytes whenever it is made.
+Comparison tells for each file whether only hashes of code differ, or more.
+"""
 
 from __future__ import annotations
 

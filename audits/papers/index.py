@@ -1,4 +1,8 @@
-"""The index: published claim, what is proved, what was attacked, verdict."""
+"""The index: published claim, what is proved, what was attacked, verdict.
+
+A row is the certificate of one algorithm in words, under the paper that it is of. A certificate
+that no paper lists is refused, so that none is left out.
+"""
 
 from __future__ import annotations
 

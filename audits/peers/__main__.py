@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.peers.cells import RUNS, table_of
-from audits.peers.measuring import FAILED, measure
+from audits.peers.cells import FAILED, RUNS, measure, table_of
 from audits.peers.page import page
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError

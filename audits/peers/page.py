@@ -1,4 +1,7 @@
-"""The page: what was measured, in tables; its sentences stand in ``page.md.j2``."""
+"""The page: what was measured, in tables; its sentences stand in ``page.md.j2``.
+
+Counts become rates with intervals at the moment of printing, and ratios of runs their median.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from audits.peers.cells import HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
-from audits.peers.measuring import CONFIDENCE
+from audits.peers.cells import CONFIDENCE, HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
 from audits.result_table import Record, render
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.base.errors import InputError
@@ -21,7 +23,7 @@ Count = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Measured:
+class PeerResults:
     """The cells of one file of results; counts are of hits and of trials."""
 
     table: dict[str, Record]
@@ -112,7 +114,7 @@ def _times(ratios: list[float]) -> str:
 def page(table: dict[str, Record], failed: Record) -> str:
     """The page of cells, and of what failed and why, as Markdown; InputError for a wrong cell."""
     failures = {name: found["error"] for name, found in table.items() if "error" in found}
-    measured = Measured(table)
+    measured = PeerResults(table)
     return render(
         HERE / "page.md.j2",
         *(_count, _number, _portion, _share, _times),

@@ -10,15 +10,14 @@ from federated_game import ALPHA, WRONG, outputs
 from scipy.stats import binom, ks_2samp, multivariate_normal
 from split_bounds import split_lower_bound
 
-from audits.catalogue.claims import gaussian_epsilon
+from audits.catalogue.entry import gaussian_epsilon
 from audits.catalogue.papers import FEDERATED
 from audits.federated.__main__ import main
-from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import (
     CanaryLikelihoodRatio,
     audit,
     canary_pair,
-    certified,
+    certified_claim,
     landmines,
     proved_curve,
     proved_epsilon,
@@ -26,6 +25,7 @@ from audits.federated.game import (
 )
 from audits.federated.servers import (
     ClippedToWhole,
+    EndToEnd,
     EveryoneSampled,
     ForgottenLargestWeight,
     Others,
@@ -100,7 +100,7 @@ def test_mean_likelihood_ratio_is_one():
 def test_most_of_the_certified_epsilon_is_real():
     algorithm = landmines()
     bounds = white_box(algorithm)
-    claim = certified(algorithm)
+    claim = certified_claim(algorithm)
     assert claim.delta == pytest.approx(29**-1.1)
     assert 0.75 * claim.epsilon <= bounds.epsilon <= claim.epsilon
     assert 0.7 * claim.epsilon <= bounds.add <= bounds.remove
@@ -126,7 +126,9 @@ def test_too_few_runs(runs):
 
 def test_the_small_model_of_the_catalogue_has_the_same_loss():
     game = DPFTSDE(agents=20, regions=1, rate=0.25, rounds=5, delta=1e-5)
-    assert certified(game).epsilon == pytest.approx(guarantee(FEDERATED, 1e-5).epsilon, rel=1e-9)
+    assert certified_claim(game).epsilon == pytest.approx(
+        guarantee(FEDERATED, 1e-5).epsilon, rel=1e-9
+    )
 
 
 # -- running servers, right and with a mistake, under attack ---------------------------------------
@@ -140,7 +142,7 @@ def test_the_running_server_plays_it(others):
     """Scores of server and simulation, by a two-sample test at 1e-7."""
     subject = Served(agents=7, regions=2, rate=0.4, rounds=6, clip=3.0, others=others)
     simulated = DPFTSDE(agents=7, regions=2, rate=0.4, rounds=6, clip=3.0, features=2)
-    assert certified(subject) == certified(simulated)
+    assert certified_claim(subject) == certified_claim(simulated)
     score = CanaryLikelihoodRatio.of(subject)
     for real, fast in zip(outputs(subject, 400), outputs(simulated, 20_000), strict=True):
         assert ks_2samp(score(real), score(fast)).pvalue > 1e-7
@@ -151,7 +153,6 @@ def test_silent_agents_and_zeros_give_the_same_broadcasts():
     assert np.array_equal(zeros, silence)
 
 
-@pytest.mark.pages
 def test_right_ones_are_not_refuted():
     """False alarms over all seeds below 1e-6."""
     served = Served(agents=29, rate=0.35, rounds=4, others=Others.SILENCE)
@@ -160,7 +161,6 @@ def test_right_ones_are_not_refuted():
         assert not record.refuted
 
 
-@pytest.mark.pages
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_ones_are(kind):
     record = audit(small(kind, Others.SILENCE), runs=2_000, confidence=1 - ALPHA, stop_early=True)
@@ -172,13 +172,12 @@ def test_wrong_ones_are(kind):
 def test_mistakes_are_in_the_server_and_not_in_the_claim(kind):
     wrong, right = small(kind), small()
     assert wrong.plan() == right.plan()
-    assert certified(wrong) == certified(right)
+    assert certified_claim(wrong) == certified_claim(right)
     plan = wrong.true_plan()
     if plan is not None:
-        assert proved_epsilon(plan, 29**-1.1) > 2 * certified(right).epsilon
+        assert proved_epsilon(plan, 29**-1.1) > 2 * certified_claim(right).epsilon
 
 
-@pytest.mark.pages
 @pytest.mark.parametrize("kind", [EveryoneSampled, ForgottenLargestWeight, ClippedToWhole])
 def test_what_wrong_ones_really_lose(kind):
     """The bound is above the claim, and below the loss of what really runs (both at 1e-6)."""
@@ -188,7 +187,7 @@ def test_what_wrong_ones_really_lose(kind):
         *(score(side) for side in outputs(subject, 500)), subject.target_delta, 1 - ALPHA
     )
     truth = proved_epsilon(subject.true_plan(), subject.target_delta)
-    assert certified(subject).epsilon < bound < truth
+    assert certified_claim(subject).epsilon < bound < truth
 
 
 def test_a_ledger_finds_the_missing_noise_by_itself():
@@ -248,7 +247,6 @@ def test_the_canary_moves_the_first_broadcast_alone():
     assert 0 < moved < 20
 
 
-@pytest.mark.pages
 def test_not_refuted_and_not_blind():
     """False alarm of both parts below 1e-6: the verdict's rate, and five standard errors."""
     subject = EndToEnd(rate=1.0, regions=1, rounds=3)

@@ -12,10 +12,9 @@ import pytest
 from audits.libraries import accountants
 from audits.libraries.__main__ import RESULTS, main, measure, table_of
 from audits.libraries.accountants import SETTINGS, SUBJECTS
-from audits.libraries.page import judged, page, verdict, write_notes
-from audits.libraries.row import Attack, Published, Row, unique
-from audits.libraries.rows import ROWS
-from audits.libraries.verdicts import Fault, Judged, Standing
+from audits.libraries.page import judge_rows, page, verdict, write_notes
+from audits.libraries.rows import ROWS, Attack, Published, Row, unique
+from audits.libraries.verdicts import Fault, RowVerdict, Standing
 from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -88,19 +87,17 @@ def test_no_two_rows_have_one_name():
 # -- measuring -------------------------------------------------------------------------------------
 
 
-@pytest.mark.pages
 def test_a_right_row_is_certified():
     found = BY_NAME["home-made: running counts"].measured()
-    judged = Judged(BY_NAME["home-made: running counts"], found)
+    judged = RowVerdict(BY_NAME["home-made: running counts"], found)
     assert judged.standing is Standing.CERTIFIED
     assert (judged.false, judged.error, judged.over) == (False, "", "as claimed")
     assert found["version"]
 
 
-@pytest.mark.pages
 def test_a_wrong_row_is_refuted_and_shown():
     row = BY_NAME["home-made: twenty thresholds for one"]
-    judged = Judged(row, row.measured())
+    judged = RowVerdict(row, row.measured())
     assert judged.standing is Standing.REFUTED
     assert "neighbours move a value further than its sensitivity" in judged.evidence
     assert float(judged.attacked["epsilon_lower"]) > 1
@@ -108,7 +105,7 @@ def test_a_wrong_row_is_refuted_and_shown():
 
 def test_what_cannot_run_is_said_and_the_rest_stands(tmp_path, monkeypatch, capsys):
     row = BY_NAME["home-made: sum"]
-    monkeypatch.setattr("audits.libraries.row.answer", _raised)
+    monkeypatch.setattr("audits.libraries.rows.answer", _raised)
     monkeypatch.setattr("audits.result_table.answer", _raised)
     table = table_of(tmp_path / "found.json")
     table.keep("another", {"seconds": 1.0})
@@ -135,7 +132,7 @@ def seen(verdict="unproven", *findings, **more):
 
 
 def judge(found, **fields):
-    return Judged(Row(*GIVEN, **fields), {"version": "1", "seconds": 1.0, **found})
+    return RowVerdict(Row(*GIVEN, **fields), {"version": "1", "seconds": 1.0, **found})
 
 
 FURTHER = ("error", "sensitivity-understated")
@@ -234,11 +231,11 @@ def results(**found):
 def test_the_page_is_what_the_results_render_to():
     table = table_of(ROOT / RESULTS)
     shown = (ROOT / RESULTS).with_suffix(".md").read_text(encoding="utf-8")
-    assert page(judged(table.found()), table.load()) == shown
+    assert page(judge_rows(table.found()), table.load()) == shown
 
 
 def test_no_right_pipeline_is_accused_and_enough_is_found_again():
-    found = judged(table_of(ROOT / RESULTS).found())
+    found = judge_rows(table_of(ROOT / RESULTS).found())
     assert not [each.row.name for each in found if each.false or each.error]
     assert len([each for each in found if each.row.published and each.accused]) >= 9
     assert len(found) >= 60
@@ -246,7 +243,7 @@ def test_no_right_pipeline_is_accused_and_enough_is_found_again():
 
 
 def test_a_page_of_three_rows():
-    shown = page(judged(results()), results())
+    shown = page(judge_rows(results()), results())
     assert "**Right pipelines accused: 0 of 1.**" in shown
     assert "1 of 1 rows show\nwhat was published, each within 4.0 s" in shown
     assert "- diffprivlib 0.6.6, KMeans: row *diffprivlib: inertia of k-means* below." in shown
@@ -268,7 +265,7 @@ def test_accountants_below_the_truth_stand_out():
         accountants.TRUTH: {first.name: [1.0, 1.1]},
         subject.key: {"version": "1", "cells": cells},
     }
-    shown = page(judged(table), table)
+    shown = page(judge_rows(table), table)
     assert "**0.9, below by 10 %**" in shown
     assert "1 below" in shown
 
@@ -303,7 +300,7 @@ def test_the_truth_of_whole_batches_is_the_closed_form():
 
 
 def test_notes_are_of_what_nobody_has_published(tmp_path):
-    written = write_notes(judged(results()), tmp_path)
+    written = write_notes(judge_rows(results()), tmp_path)
     assert [file.name for file in written] == ["diffprivlib-inertia-of-k-means.md"]
     text = written[0].read_text(encoding="utf-8")
     for part in ("**What.**", "**Where.**", "dpaudit audit ", "**How to mend.** Do not keep"):

@@ -13,11 +13,16 @@ from scipy.stats import norm
 
 from audits.opacus import __main__ as command
 from audits.opacus.audited import Setting
-from audits.opacus.audits import reach
-from audits.opacus.defects import CHECKS, expected_batch_audit
-from audits.opacus.optimizers import NEIGHBOURS, NORM, ClipAfterAveraging, routine
+from audits.opacus.audits import _event, _expected, reach
+from audits.opacus.defects import (
+    CHECKS,
+    NEIGHBOURS,
+    NORM,
+    ClipAfterAveraging,
+    expected_batch_audit,
+    routine,
+)
 from audits.opacus.reachable import _nearest, chance, law
-from audits.opacus.shown import _event, _expected
 from audits.opacus.trainings import MISSED, TRAININGS
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.recording import RecordingNoise
@@ -35,7 +40,6 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
-@pytest.mark.pages
 @pytest.mark.parametrize("check", QUICK, ids=[f"{each.subject}, {each.method}" for each in QUICK])
 def test_what_should_be_found_is(check):
     assert bool(check.look(1).found) is check.finds
@@ -86,7 +90,6 @@ def _quiet():
     logging.getLogger("opacus").setLevel(logging.ERROR)
 
 
-@pytest.mark.pages
 @pytest.mark.parametrize("each", TRAININGS, ids=lambda each: each.name)
 def test_the_ledger_says_what_is_expected(each):
     assert each.right(each.look(0)), each.look(0)

@@ -7,8 +7,7 @@ import torch
 pytest.importorskip("opacus")
 
 from audits.opacus.audited import NETWORKS, PATHS, PLAIN, Setting, digits, rows
-from audits.opacus.audits import Row, one_run, one_run_gradients, table
-from audits.opacus.shown import shown
+from audits.opacus.audits import Row, lower_bounds, one_run, one_run_gradients, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 QUICK = Setting()
@@ -40,7 +39,7 @@ def test_bounds_hold_and_grow_with_the_truth():
     shape, found = (4000, 20), []
     for noise in (4.0, 2.8):
         sides = (1 + drawing.normal(0, noise, shape), drawing.normal(0, noise, shape))
-        found.append(shown(*map(plain.likelihood, sides), plain))
+        found.append(lower_bounds(*map(plain.likelihood, sides), plain))
     assert 0.3 * plain.certified < found[0].free < plain.certified
     assert 0.7 * plain.certified < found[0].family < plain.certified
     assert found[1].family > plain.certified

@@ -14,9 +14,22 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
-from audits.peers.cells import HERE, ROWS, TOOLS, Cell, Row, read, table_of
-from audits.peers.measuring import FAILED, ToolEndedError, audited, measure, own, wanted
-from audits.peers.page import Measured, page
+from audits.peers.cells import (
+    FAILED,
+    HERE,
+    ROWS,
+    TOOLS,
+    Cell,
+    Row,
+    ToolEndedError,
+    audit_cell,
+    measure,
+    needs_audit,
+    own,
+    read,
+    table_of,
+)
+from audits.peers.page import PeerResults, page
 from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +73,7 @@ def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, mo
     def gone(tool):
         yield lambda row, runs, seed: _gone(tool)
 
-    monkeypatch.setattr("audits.peers.measuring.auditor", gone)
+    monkeypatch.setattr("audits.peers.cells.auditor", gone)
     table = table_of(tmp_path / "some.json")
     measure(table, runs=(1_000,), only="StatDP")
     assert list(table.load()) == [FAILED]
@@ -72,7 +85,7 @@ def test_audits_of_another_version_are_refused_and_not_gone_on_with(tmp_path):
     table.keep(cell.name, cell.asked | {"version": "0", "bounds": [], "seconds": [9.0] * 3})
     with pytest.raises(InputError, match="another cell"):
         table.found()
-    assert wanted(table.known(cell.name), cell.row)
+    assert needs_audit(table.known(cell.name), cell.row)
 
 
 def _gone(tool):
@@ -84,20 +97,20 @@ def test_a_cell_goes_on_where_it_ended():
         return {"bound": f"{runs + seed}.00009", "rejected": seed > 1, "seconds": 1.23456}
 
     cell = Cell(TOOLS[0], ROWS[0], 1_000)
-    whole = audited(audit, cell, {})
+    whole = audit_cell(audit, cell, {})
     assert whole["bounds"] == [1_000.0 + seed for seed in range(7)]  # 6 take less than 8 seconds
     assert (whole["refuted"], whole["seconds"][0]) == (5, 1.23)
     part = {"bounds": [1_000.0, 1_001.0], "refuted": 0, "seconds": [1.23, 1.23]}
-    assert audited(audit, cell, part) == whole
-    assert not wanted(whole, ROWS[0])
-    assert not wanted({"error": "no"}, ROWS[0])
-    assert wanted({"seconds": [99.0, 99.0]}, ROWS[0])
+    assert audit_cell(audit, cell, part) == whole
+    assert not needs_audit(whole, ROWS[0])
+    assert not needs_audit({"error": "no"}, ROWS[0])
+    assert needs_audit({"seconds": [99.0, 99.0]}, ROWS[0])
 
 
 def test_bounds_and_alarms_are_counted_against_the_truth():
     right, tool = RIGHT, BY_NAME["PrivacyGuard"]
     found = {"bounds": [0.9, 1.1, 1.2], "refuted": 2, "seconds": [1.0] * 3}
-    measured = Measured({Cell(tool, right, 1_000).name: found})
+    measured = PeerResults({Cell(tool, right, 1_000).name: found})
     assert measured.rate(tool, [right]) == (2, 3)
     assert measured.above(tool) == (2, 3)
     assert measured.holds(TOOLS[0])

@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit import InputError, Ledger, Plan
 from private_bo import SUBJECTS
-from private_bo.base import Study, data_named
+from private_bo.base import Study, load_named
 
 MAKERS = {"one": lambda: 1, "two": lambda: 2}
 
@@ -34,9 +34,9 @@ def test_data_that_do_not_fit_release_nothing(kind):
 
 
 def test_data_are_named_or_read_by_suffix():
-    assert data_named("two", MAKERS) == 2
-    assert data_named("a.csv", MAKERS, {".csv": str.upper}) == "A.CSV"
+    assert load_named("two", MAKERS) == 2
+    assert load_named("a.csv", MAKERS, {".csv": str.upper}) == "A.CSV"
     with pytest.raises(InputError, match=r"data is 'x'; it must be one of one, two, or a file\."):
-        data_named("x", MAKERS, {".csv": str}, files=", or a file")
+        load_named("x", MAKERS, {".csv": str}, files=", or a file")
     with pytest.raises(InputError, match=r"data is 'x'; it must be one\."):
-        data_named("x", {"one": lambda: 1})
+        load_named("x", {"one": lambda: 1})

@@ -3,7 +3,7 @@
 import pytest
 
 from dpaudit import InputError
-from private_bo.redacted_errors import redacted
+from private_bo.redacted_errors import redact
 
 
 def fails(value):
@@ -12,7 +12,7 @@ def fails(value):
 
 def test_an_error_loses_its_words_and_its_context():
     with pytest.raises(InputError, match=r"^fails raised KeyError; it must take") as told:
-        redacted(fails)(17)
+        redact(fails)(17)
     assert told.value.__context__ is None
     assert told.value.__cause__ is None
     assert "17" not in str(told.value)
@@ -20,10 +20,10 @@ def test_an_error_loses_its_words_and_its_context():
 
 def test_what_is_no_error_passes():
     with pytest.raises(KeyboardInterrupt):
-        redacted(lambda: (_ for _ in ()).throw(KeyboardInterrupt()))()
-    assert redacted(sum)([1, 2]) == 3
-    own = redacted(fails)
-    assert redacted(own) is own
+        redact(lambda: (_ for _ in ()).throw(KeyboardInterrupt()))()
+    assert redact(sum)([1, 2]) == 3
+    own = redact(fails)
+    assert redact(own) is own
 
 
 def test_what_ends_a_process_and_names_of_kinds_are_hushed_too():
@@ -32,10 +32,10 @@ def test_what_ends_a_process_and_names_of_kinds_are_hushed_too():
 
     for error, kind in ((SystemExit("age 147"), "SystemExit"), (Secret4711Error(4), "KeyError")):
         with pytest.raises(InputError, match=f"raised {kind}; it") as told:
-            redacted(lambda error=error: (_ for _ in ()).throw(error))()
+            redact(lambda error=error: (_ for _ in ()).throw(error))()
         assert "147" not in str(told.value)
         assert "4711" not in str(told.value)
     with pytest.raises(KeyboardInterrupt) as left:
-        redacted(lambda: (_ for _ in ()).throw(KeyboardInterrupt("age 147")))()
+        redact(lambda: (_ for _ in ()).throw(KeyboardInterrupt("age 147")))()
     assert left.value.args == ()
     assert left.value.__context__ is None

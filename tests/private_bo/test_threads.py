@@ -4,7 +4,7 @@ import sys
 
 from threadpoolctl import threadpool_info
 
-from private_bo.threads import single_threaded
+from private_bo.gp.types import single_threaded
 
 
 def test_linear_algebra_runs_on_one_thread():

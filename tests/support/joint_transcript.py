@@ -20,8 +20,8 @@ from dpaudit.auditing import audit_release
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, JointServer
 from private_bo.joint.local_joint import PackedStatistics
-from private_bo.joint.problems import TabledProblem
 from private_bo.joint.statistics import Sums
+from private_bo.joint.subject import TabledProblem
 
 Floats = NDArray[np.float64]
 

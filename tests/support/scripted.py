@@ -9,9 +9,7 @@ import numpy as np
 from scipy.linalg import sqrtm
 
 from private_bo.gp import FiniteDomain, Matern
-from private_bo.local.schedules import (
-    Constants,
-)
+from private_bo.local.policies import Constants
 from private_bo.problems import BanditProblem, Response, RewardSource
 
 LAMBDA, DELTA, ACCURACY = 0.7, 0.1, 0.1

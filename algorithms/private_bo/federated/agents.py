@@ -16,11 +16,9 @@ from typing import TypeAlias
 import numpy as np
 
 from dpaudit.base.errors import InputError
-from private_bo.federated.messages import Broadcast
-from private_bo.federated.settings import Settings, region_of_agent, region_of_point
+from private_bo.federated.settings import Broadcast, Settings, region_of_agent, region_of_point
 from private_bo.gp import Box, Kernel, RandomFourierFeatures, SquaredExponential
-from private_bo.gp.types import Array, Indices, read_only
-from private_bo.threads import single_threaded
+from private_bo.gp.types import Array, Indices, read_only, single_threaded
 
 _AGENTS, _WORDS = 1, 4
 

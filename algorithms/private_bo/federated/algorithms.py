@@ -23,8 +23,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.agents import Histories
-from private_bo.federated.messages import Broadcast, Report
-from private_bo.federated.settings import Weights
+from private_bo.federated.settings import Broadcast, Report, Weights
 from private_bo.gp.types import Array
 
 
@@ -119,12 +118,12 @@ class Aggregator(ABC):
         return None
 
 
-def clipped(vector: Array, limit: float) -> Array:
+def clip_to_norm(vector: Array, limit: float) -> Array:
     """ω / max(1, ‖ω‖/limit) (line 9); no finite vector overflows it.
 
-    >>> clipped(np.array([3.0, 4.0]), 1.0).round(6).tolist()
+    >>> clip_to_norm(np.array([3.0, 4.0]), 1.0).round(6).tolist()
     [0.6, 0.8]
-    >>> clipped(np.array([1e300, -1e300]), 2.0).round(6).tolist()
+    >>> clip_to_norm(np.array([1e300, -1e300]), 2.0).round(6).tolist()
     [1.414214, -1.414214]
     """
     largest = float(np.abs(vector).max(initial=0.0))
@@ -215,7 +214,7 @@ class Server(Aggregator):
         weights = self.weights.values[turn]
         total = np.zeros((len(weights), self.features))  # line 5
         for n in sorted(vectors):  # lines 7-8, in a fixed order: that of arrival changes no sum
-            shortened = clipped(vectors[n], self.limit)  # line 9
+            shortened = clip_to_norm(vectors[n], self.limit)  # line 9
             total += np.outer(weights[:, n] / self.rate, shortened)  # line 10
         return total
 
@@ -264,7 +263,7 @@ class Agents(Histories):
 
 
 @dataclass(frozen=True, eq=False)
-class InProcess:
+class InProcessTransport:
     """The transport to agents in this process.
 
     Attributes:
@@ -284,7 +283,7 @@ class InProcess:
 
 
 @dataclass(frozen=True, eq=False)
-class Canary:
+class CanaryTransport:
     """A transport that brings one agent's report, the same in every round, and no other.
 
     Attributes:
@@ -304,7 +303,7 @@ class Canary:
 
 
 @dataclass(frozen=True, eq=False)
-class Selected:
+class FilteringTransport:
     """A transport that loses what a rule does not keep, such as an agent that has stopped.
 
     Attributes:
@@ -325,7 +324,7 @@ class Selected:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordingTransport:
     """A transport that keeps what the server sends: all of it is public.
 
     Attributes:

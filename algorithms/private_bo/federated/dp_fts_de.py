@@ -36,7 +36,8 @@ from dpaudit.accounting import AccountantName, compose, least_noise
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import OpenProbability, Positive, Rate
-from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Claim, Finding
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import (
@@ -51,31 +52,29 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Move, RunResult
-from private_bo.base import Study, data_named, off_theorem
+from private_bo.base import Study, load_named, off_theorem_finding
 from private_bo.federated.agents import AgentModel, Streams
 from private_bo.federated.algorithms import (
     Agents,
     Aggregator,
-    Canary,
-    InProcess,
+    CanaryTransport,
+    FilteringTransport,
+    InProcessTransport,
     Release,
-    Selected,
     Server,
     Transport,
     central_server,
 )
-from private_bo.federated.messages import Broadcast
 from private_bo.federated.problems import (
-    Distorted,
     FederatedProblem,
-    WithoutAgent,
+    ScaledObjective,
+    ZeroedAgent,
     digits,
     landmines,
     synthetic,
 )
-from private_bo.federated.settings import OneRegion, Reliance, Settings
-from private_bo.gp.types import Array, Bounded, between
-from private_bo.threads import single_threaded
+from private_bo.federated.settings import Broadcast, OneRegion, Reliance, Settings
+from private_bo.gp.types import Array, Bounded, between, single_threaded
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Federation(Settings):
 
     def load(self, source: str, rng: np.random.Generator) -> FederatedProblem:
         """``synthetic``, ``digits``, ``landmines`` (from DPAUDIT_DATA) or the path of its file."""
-        return data_named(
+        return load_named(
             source,
             {
                 "synthetic": lambda: synthetic(self.agents, seed=rng),
@@ -120,9 +119,9 @@ class Federation(Settings):
 
     def _landmines(self, path: str | None, rng: np.random.Generator) -> FederatedProblem:
         seed = int(rng.integers(2**31))
-        return self.fitting(landmines(None if path is None else Path(path), seed=seed))
+        return self.check_data(landmines(None if path is None else Path(path), seed=seed))
 
-    def fitting(self, problem: Any) -> FederatedProblem:
+    def check_data(self, problem: Any) -> FederatedProblem:
         """The problem, if it has as many agents as this federation."""
         found = validate.instance(FederatedProblem, data=problem)
         if found.agents != self.agents:
@@ -189,10 +188,12 @@ class FTSDE(Federation):
 
     def run(self, data: Any, rng: np.random.Generator) -> RunResult:
         """Play every round without privacy."""
-        problem = self.fitting(data)
+        problem = self.check_data(data)
         with single_threaded():
             agents = self.team(problem, Streams.of(rng))
-            self.play(NonPrivateServer(self.public_weights, self.features), InProcess(agents))
+            self.play(
+                NonPrivateServer(self.public_weights, self.features), InProcessTransport(agents)
+            )
             return self.result(problem, agents)
 
 
@@ -229,6 +230,7 @@ class Sensitivity(StrEnum):
 
 
 _FAR = 1e6
+_FINDINGS = FindingTable(__name__)
 _PRESENT = {"agent", "present"}
 
 
@@ -456,14 +458,14 @@ class DPFTSDE(Federation, Study):
         noise = rng.standard_normal((size, *shift.shape)) * self.sigmas[:, None]
         return np.asarray(noise + present * taking_part[:, :, None] * shift)
 
-    def modelled(self) -> Iterator[tuple[dict[str, Any], Canary]]:
+    def modelled(self) -> Iterator[tuple[dict[str, Any], CanaryTransport]]:
         """The canary of the first pair, present and zero: a test of the server, no agent acts."""
         pair = self.audit_pairs()[0]
         for data in (pair.x, pair.x_prime):
             agent, present = self.canary(data)
             vector = np.zeros(self.features)
             vector[0] = present * self.clip / math.sqrt(self.regions)
-            yield data, Canary(agent, vector)
+            yield data, CanaryTransport(agent, vector)
 
     def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
         """What is seen along the canary's direction, (T, P)."""
@@ -501,7 +503,7 @@ class DPFTSDE(Federation, Study):
             (heaviest, _FAR, "values far above all others"),
             (chosen, -_FAR, "values far below all others"),
         ):
-            distorted = Distorted(data.objectives[agent], factor)
+            distorted = ScaledObjective(data.objectives[agent], factor)
             other, recipe = data.with_agent(agent, distorted), f"agent {agent}, with {what}"
             if isinstance(self.relation, ZeroOut):
                 zeroed = f"{recipe}, zeroed"
@@ -522,27 +524,29 @@ class DPFTSDE(Federation, Study):
             ledger=ledger,
         )
 
-    def fitting(self, data: Any) -> Any:
+    def check_data(self, data: Any) -> Any:
         """The problem, or its neighbour without an agent; or a canary, which tests the server."""
-        if isinstance(data, Canary):
+        if isinstance(data, CanaryTransport):
             return data
-        if isinstance(data, WithoutAgent):
-            self.fitting(data.problem)
+        if isinstance(data, ZeroedAgent):
+            self.check_data(data.problem)
             return data
-        return super().fitting(data)
+        return super().check_data(data)
 
     def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> Agents | None:
         """Play every round; an agent's vectors leave the server only through the ledger."""
         server = self.server(ledger)
-        if isinstance(problem, Canary):
+        if isinstance(problem, CanaryTransport):
             self.play(server, problem)
             return None
-        silent = problem.agent if isinstance(problem, WithoutAgent) else None
+        silent = problem.agent if isinstance(problem, ZeroedAgent) else None
         with single_threaded():
             agents = self.team(problem if silent is None else problem.problem, Streams.of(rng))
-            transport: Transport = InProcess(agents)
+            transport: Transport = InProcessTransport(agents)
             if silent is not None:
-                transport = Selected(transport, lambda sent: getattr(sent, "agent", None) != silent)
+                transport = FilteringTransport(
+                    transport, lambda sent: getattr(sent, "agent", None) != silent
+                )
             self.play(server, transport)
         return agents
 
@@ -551,14 +555,14 @@ class DPFTSDE(Federation, Study):
         if found is None:
             return RunResult(summary={"agents": 1})
         with single_threaded():
-            truth = problem.problem if isinstance(problem, WithoutAgent) else problem
+            truth = problem.problem if isinstance(problem, ZeroedAgent) else problem
             return super().result(truth, found)
 
 
-def _zeroed(problem: FederatedProblem, agent: int) -> WithoutAgent:
+def _zeroed(problem: FederatedProblem, agent: int) -> ZeroedAgent:
     """The neighbour of a problem in which an agent neither sees nor sends anything but zeros."""
-    nothing = Distorted(problem.objectives[agent], 0.0)
-    return WithoutAgent(problem.with_agent(agent, nothing), agent)
+    nothing = ScaledObjective(problem.objectives[agent], 0.0)
+    return ZeroedAgent(problem.with_agent(agent, nothing), agent)
 
 
 @dataclass(frozen=True)
@@ -574,25 +578,12 @@ def _label(start: int, count: int) -> str:
 
 def federated_findings(algorithm: DPFTSDE) -> tuple[Finding, ...]:
     """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
-    found = [
-        Finding(
-            "public-weights",
-            Severity.WARNING,
-            "Neighbours differ in one agent's vectors, which are zero in one of them; N and all "
-            "weights are public and stay. If an agent's removal changed the softmax's sum, every "
-            "other agent's weight would move too, and the claim would not cover that.",
-            "Fix the list of agents before the run, and publish it.",
-        ),
-        Finding(
-            "data-dependent-clip",
-            Severity.WARNING,
-            "The paper chose S by looking at how many vectors of the same agents are clipped, and "
-            "its other settings by experiments on them; that choice is outside the claim.",
-            "Choose clip and all other settings from public facts.",
-        ),
-    ]
+    found = [_FINDINGS("public-weights"), _FINDINGS("data-dependent-clip")]
     found += _sensitivity_finding(algorithm)
-    found += _broadcast_finding(algorithm)
+    # Algorithm 1 counts one release more than its accounting.
+    T = algorithm.rounds
+    broadcast = "last-broadcast" if algorithm.last_broadcast else "unused-broadcast"
+    found.append(_FINDINGS(broadcast, T=T, releases=T + 1))
     found.append(_theorem_finding(algorithm))
     return tuple(found)
 
@@ -609,7 +600,7 @@ def _theorem_finding(algorithm: DPFTSDE) -> Finding:
         remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
     if algorithm.refit_every is not None:
         message += "Its kernel is known; here every agent fits that of its own process. "
-    return off_theorem(message.rstrip(), remedy)
+    return off_theorem_finding(message.rstrip(), remedy)
 
 
 def _sensitivity_finding(algorithm: DPFTSDE) -> list[Finding]:
@@ -621,33 +612,15 @@ def _sensitivity_finding(algorithm: DPFTSDE) -> list[Finding]:
         return []
     true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
     return [
-        Finding(
+        _FINDINGS(
             "noise-above-sensitivity",
-            Severity.NOTE,
-            "The noise is scaled to φ_max S/q, but by the public weights one agent moves the joint "
-            f"release by {100 * float(shares.min()):.3g} % to {100 * float(shares.max()):.3g} % of "
-            f"that: ε = {true:.4g} with the true sensitivity of every round, {paper:.4g} with the "
-            f"paper's bound. The plan declares the {algorithm.declared} one.",
-            "Set noise_scaled_to to joint, or calibrate the noise to the certified ε.",
+            least=100 * float(shares.min()),
+            largest=100 * float(shares.max()),
+            true=true,
+            paper=paper,
+            declared=algorithm.declared,
         )
     ]
-
-
-def _broadcast_finding(algorithm: DPFTSDE) -> list[Finding]:
-    """Algorithm 1 counts one release more than its accounting."""
-    T = algorithm.rounds
-    if algorithm.last_broadcast:
-        message = (
-            f"Algorithm 1 releases for t = 0…{T}, which is {T + 1} times; the published loss "
-            f"counts {T}. No agent acts on the last broadcast."
-        )
-    else:
-        message = (
-            f"Algorithm 1 releases for t = 0…{T}, but no agent acts on the broadcast of t = {T}: "
-            f"it is not made, so that {T} releases run and are counted, as in the published loss."
-        )
-    remedy = "Leave last_broadcast false." if algorithm.last_broadcast else ""
-    return [Finding("unused-broadcast", Severity.NOTE, message, remedy)]
 
 
 def limits_of_claim(algorithm: DPFTSDE) -> tuple[str, ...]:

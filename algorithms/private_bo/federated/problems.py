@@ -22,9 +22,8 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural, NonNegative
 from private_bo.experiments import in_parallel
 from private_bo.gp import SquaredExponential
-from private_bo.gp.types import Array, Indices, array_of, read_only
+from private_bo.gp.types import Array, Indices, array_of, read_only, single_threaded
 from private_bo.problems.sources import data_file
-from private_bo.threads import single_threaded
 
 
 def unit_grid(per_axis: int, dimensions: int = 1) -> Array:
@@ -254,7 +253,7 @@ class FederatedProblem(Checked):
 
 
 @dataclass(frozen=True)
-class WithoutAgent(Checked):
+class ZeroedAgent(Checked):
     """The neighbour of a problem: one agent's contributions are zero; N and weights stay.
 
     Attributes:
@@ -275,7 +274,7 @@ class WithoutAgent(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class Distorted(Objective):
+class ScaledObjective(Objective):
     """An objective times a factor, such as one far beyond what others have.
 
     Attributes:

@@ -16,8 +16,7 @@ import numpy as np
 
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Checked, Count, Natural, OpenProbability, Positive
-from private_bo.gp.domains import Box, FeatureDomain
-from private_bo.gp.kernels import Matern, SquaredExponential
+from private_bo.gp.prior import Box, FeatureDomain, Matern, SquaredExponential
 from private_bo.gp.types import Array, point_set
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]

@@ -1,8 +1,13 @@
-"""Types of arrays and of numbers in public ranges, and their checks, shared by all rooms."""
+"""Arrays and numbers in public ranges, their checks, and linear algebra that can be repeated.
+
+Matrices are small here, and more threads make runs slow and hard to repeat: whatever multiplies
+them does so on one thread.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -97,3 +102,22 @@ def _short(number: float) -> str:
 
 Bounded: TypeAlias = Annotated[float, between(1e-6, 1e6)]
 """None of its squares and quotients leaves the range of floats."""
+
+
+def single_threaded() -> AbstractContextManager[object]:
+    """A context in which numpy's and scipy's linear algebra runs on one thread.
+
+    Sums then have one order, so that a seed gives the same run on every number of cores; and on a
+    busy machine threads that wait for each other slow small products down a hundredfold.
+
+    Where threadpoolctl is missing (it comes with ``dpaudit[learn]``), the number of threads is that
+    of the environment, such as ``OMP_NUM_THREADS=1``.
+    """
+    import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited
+
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits

@@ -1,6 +1,4 @@
 from .central import JointGPUCB as JointGPUCB
-from .learner import Estimate as Estimate
-from .learner import Width as Width
 from .local_joint import Client as Client
 from .local_joint import LocalJointGPUCB as LocalJointGPUCB
 from .local_joint import LocalServer as LocalServer
@@ -10,4 +8,6 @@ from .parties import JointPrivatiser as JointPrivatiser
 from .parties import JointServer as JointServer
 from .parties import OutOfRange as OutOfRange
 from .statistics import ContinualNoise as ContinualNoise
+from .statistics import Estimate as Estimate
 from .statistics import Noise as Noise
+from .statistics import Width as Width

@@ -26,13 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.certificate import Finding, Severity
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.mechanisms.continual import Factorization
 from dpaudit.plan import Group, Invocation, TrustModel
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
-from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
     CentredStatistics,
     ContinualNoise,
@@ -42,7 +40,7 @@ from private_bo.joint.statistics import (
     lemma_2_sigma,
     lemma_3_shift,
 )
-from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.joint.subject import DecisionProblem, PrivateApproximateGPUCB
 
 _LONGEST_AUDIT = 4096
 _MARGIN = 1e-9
@@ -68,15 +66,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
 
     trust: ClassVar[TrustModel] = TrustModel.JOINT
     source: ClassVar[str] = "Dubey 2021, Lemma 2 and Algorithms 1 and 2"
-    lemma_finding: ClassVar[Finding] = Finding(
-        "noise-not-calibrated",
-        Severity.WARNING,
-        "The proof of Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user "
-        "moves the released matrix by √2 L²; so it adds too little noise for large rewards, and "
-        "far too much for small ones. Its statement prints the variance for the deviation.",
-        "Set noise to tight.",
-        "sums",
-    )
+    lemma_finding: ClassVar[tuple[str, str]] = ("noise-not-calibrated", "sums")
 
     continual_noise: ContinualNoise = ContinualNoise.BUFFERED
     doubling: bool = False

@@ -27,14 +27,12 @@ from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Finding, Severity
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, TrustModel
 from dpaudit.project import AuditPair
 from private_bo.gp.types import Array
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
-from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
     CentredStatistics,
     Encoding,
@@ -43,8 +41,8 @@ from private_bo.joint.statistics import (
     lemma_5_sigmas,
     lemma_6_shift,
 )
-from private_bo.joint.subject import PrivateApproximateGPUCB
-from private_bo.redacted_errors import redacted
+from private_bo.joint.subject import DecisionProblem, PrivateApproximateGPUCB
+from private_bo.redacted_errors import redact
 
 
 @dataclass(frozen=True)
@@ -227,7 +225,7 @@ class Client:
         server = validate.instance(Parameters, parameters=parameters).server
         arm, phi = server.choose(validate.private(decision_set))  # lines 9-13
         features = unit_features(phi, self.statistics.size)
-        reward = self.gate(redacted(play)(arm))  # line 14
+        reward = self.gate(redact(play)(arm))  # line 14
         value = self.statistics.encode(features, reward)
         noisy = self.ledger.release(self.mechanism, value, unit=self.name, at="statistics")  # 15
         self.arm = arm
@@ -314,14 +312,7 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
 
     trust: ClassVar[TrustModel] = TrustModel.LOCAL
     source: ClassVar[str] = "Dubey 2021, Lemma 5 and Algorithm 3"
-    lemma_finding: ClassVar[Finding] = Finding(
-        "sensitivity-miscounted",
-        Severity.WARNING,
-        "Lemma 5 takes the sensitivities of φφᵀ and yφ for 1 and L; replacing a user moves "
-        "them by up to √2 and 2L.",
-        "Set noise to tight.",
-        "statistics",
-    )
+    lemma_finding: ClassVar[tuple[str, str]] = ("sensitivity-miscounted", "statistics")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,8 +19,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import ContinualGaussian
 from private_bo.gp import FeatureMap
 from private_bo.gp.types import Array
-from private_bo.joint.learner import Belief, Learner
-from private_bo.joint.statistics import Statistics, Sums
+from private_bo.joint.statistics import Belief, Learner, Statistics, Sums
 
 _ROUNDING = 1e-9
 

@@ -21,25 +21,23 @@ from dpaudit.base import validate
 from dpaudit.base.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
 from private_bo.local.policies import (
-    Epochs,
-    Outcome,
-    Policy,
-    Users,
-    adaptively_truncated_gp_ucb,
-    ask_ahead,
-    in_the_clear,
-    median_of_means_gp_ucb,
-    run_result,
-    truncated_gp_ucb,
-)
-from private_bo.local.schedules import (
     Constants,
+    Epochs,
     FeatureTruncation,
     MedianOfMeans,
     MomentOrder,
+    Outcome,
+    Policy,
     RewardTruncation,
     Schedule,
     SubGaussian,
+    Users,
+    adaptively_truncated_gp_ucb,
+    ask_ahead,
+    clear_channel,
+    median_of_means_gp_ucb,
+    run_result,
+    truncated_gp_ucb,
 )
 from private_bo.problems import BanditProblem
 
@@ -73,7 +71,7 @@ class Baseline(Checked):
             InputError: if ``problem`` is none, a reward is no finite number, or users run out.
         """
         users = Users(
-            validate.instance(BanditProblem, problem=problem), in_the_clear, rng, self.plays
+            validate.instance(BanditProblem, problem=problem), clear_channel, rng, self.plays
         )
         outcome = self.policy.play(users, self.constants(problem), rng)
         return run_result(type(self).__name__, problem, outcome, self._settings())

@@ -29,35 +29,35 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
-from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Claim, Finding
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism
 from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult
-from private_bo.base import Study, off_theorem
+from private_bo.base import Study, off_theorem_finding
 from private_bo.local.policies import (
     Channel,
+    Constants,
     Epochs,
+    LaplaceFeatureTruncation,
+    LaplaceTruncation,
+    MedianOfMeans,
+    MomentOrder,
     Outcome,
     Policy,
     Users,
     adaptively_truncated_gp_ucb,
     median_of_means_gp_ucb,
     run_result,
+    theorem_plays_per_epoch,
     truncated_gp_ucb,
 )
-from private_bo.local.schedules import (
-    Constants,
-    LaplaceFeatureTruncation,
-    LaplaceTruncation,
-    MedianOfMeans,
-    MomentOrder,
-    theorem_plays_per_epoch,
-)
-from private_bo.problems import AnotherAnswer, BanditProblem
+from private_bo.problems import BanditProblem, ReplacedAnswer
 from private_bo.problems.sources import load_problem
 
 _AT = "reward"
+_FINDINGS = FindingTable(__name__)
 
 
 class LocalAnswers(Study):
@@ -75,8 +75,8 @@ class LocalAnswers(Study):
 
     trust: ClassVar[TrustModel] = TrustModel.LOCAL
     problem: ClassVar[type[BanditProblem]] = BanditProblem
-    bounds: ClassVar[tuple[str, str]]
-    """What a finding calls the public bounds, at the head of a sentence and within one."""
+    bound_finding: ClassVar[str] = "data-dependent-bound"
+    """Of ``findings.toml``, where the public bounds are not public."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -159,18 +159,7 @@ class LocalAnswers(Study):
 
     def findings(self) -> tuple[Finding, ...]:
         """Data-dependent bounds."""
-        if self.bounds_are_public:
-            return ()
-        return (
-            Finding(
-                "data-dependent-bound",
-                Severity.WARNING,
-                f"{self.bounds[0]} are statistics of the rewards that they protect; the clip and "
-                "the noise scale reveal them, and the guarantee does not count it.",
-                f"Choose {self.bounds[1]} from public knowledge; the clip makes any choice safe.",
-                _AT,
-            ),
-        )
+        return () if self.bounds_are_public else (_FINDINGS(self.bound_finding, _AT),)
 
     def not_covered(self) -> tuple[str, ...]:
         """What an observer learns beside the responses."""
@@ -231,7 +220,7 @@ class LocalAnswers(Study):
             return  # which later answers are the same user's follows from the points
         problem = self.load(self.default_data, np.random.default_rng(0))
         for reward in self.range:
-            yield reward, AnotherAnswer.of(problem, turn=0, value=reward)
+            yield reward, ReplacedAnswer.of(problem, turn=0, value=reward)
 
     # -- run -------------------------------------------------------------------------------------
 
@@ -254,7 +243,7 @@ class LocalAnswers(Study):
             (late, centre + reach, "a value far above the range", True),
         )
         for turn, value, what, extreme in tries:
-            other = AnotherAnswer.of(data, turn=turn, value=value)
+            other = ReplacedAnswer.of(data, turn=turn, value=value)
             yield Move(other, f"the reward of the user of round {turn + 1} is {what}", extreme)
 
     def search(self, problem: BanditProblem, ledger: Ledger, rng: np.random.Generator) -> Outcome:
@@ -307,7 +296,6 @@ class LocallyPrivate(LocalAnswers):
         bounds_are_public: whether B and R were chosen without looking at the rewards.
     """
 
-    bounds: ClassVar[tuple[str, str]] = ("The reward bound B and the noise bound R", "B and R")
     policy: ClassVar[Policy[Any]]
 
     epsilon: Positive = 1.0
@@ -360,19 +348,10 @@ class LocallyPrivate(LocalAnswers):
         if departures := self._departures():
             changed = f"The regret bound is not the paper's: {', '.join(departures)}."
             findings.append(
-                off_theorem(changed, "Keep the defaults where the regret bound matters.")
+                off_theorem_finding(changed, "Keep the defaults where the regret bound matters.")
             )
         if reasons := self._obstacles():
-            findings.append(
-                Finding(
-                    "cannot-learn",
-                    Severity.NOTE,
-                    f"This setting cannot learn: {', and '.join(reasons)}. Privacy is not "
-                    "affected.",
-                    "Lower width_multiplier and plays_per_epoch, or see LDPOneBitGP, which has "
-                    "neither.",
-                )
-            )
+            findings.append(_FINDINGS("cannot-learn", reasons=", and ".join(reasons)))
         return tuple(findings)
 
     def _obstacles(self) -> list[str]:

@@ -57,7 +57,7 @@ class LDPOneBitGP(LocalAnswers):
     """
 
     source: ClassVar[str] = "Duchi, Jordan & Wainwright 2018, Section 4.2.1"
-    bounds: ClassVar[tuple[str, str]] = ("The ends of the range", "lower and upper")
+    bound_finding: ClassVar[str] = "data-dependent-range"
 
     epsilon: Positive = 1.0
     lower: Finite = -2.0

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, Natural, OpenProbability, Positive, Probability, at_least
-from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Claim, Finding
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace, Mechanism, Opaque
 from dpaudit.plan import Invocation, MetricBall, PrivacyUnit, TrustModel
@@ -47,19 +48,21 @@ from private_bo.outsourced.modeller import (
     Release,
     Search,
 )
-from private_bo.outsourced.problems import OutsourcedProblem, load_problem
-from private_bo.outsourced.rows import (
+from private_bo.outsourced.problems import (
+    OutsourcedProblem,
     centred,
-    checked_rows,
-    inflated,
+    check_rows,
+    inflate_singular_values,
     largest_l1_gain,
     largest_l2_gain,
+    load_problem,
     public_projection,
     require_memory,
     small_pairs,
 )
 
 RELEASE, OUTPUT = "release", "output"
+_FINDINGS = FindingTable(__name__)
 _EPSILON = math.exp(1.1)  # of the paper's synthetic experiment
 
 
@@ -156,16 +159,7 @@ class OutsourcingCurator(Study):
         """Outputs in the clear, if they are."""
         if self.output_epsilon is not None:
             return ()
-        return (
-            Finding(
-                "outside-the-claim",
-                Severity.WARNING,
-                "The outputs y of the rows that the modeller asks for are handed out in the clear; "
-                "they depend on the private rows, and the guarantee does not count them.",
-                "Set output_epsilon, or establish that outputs are public.",
-                OUTPUT,
-            ),
-        )
+        return (_FINDINGS("outside-the-claim", OUTPUT),)
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
@@ -182,10 +176,10 @@ class OutsourcingCurator(Study):
         """The private rows (n, d), if they may be released; nothing is drawn before.
 
         Raises:
-            InputError: as :func:`private_bo.outsourced.rows.checked_rows`, or if the release would
+            InputError: as :func:`~private_bo.outsourced.problems.check_rows`, or if it would
                 not fit into memory.
         """
-        matrix = checked_rows(rows, columns=self.columns, norm_bound=self.norm_bound)
+        matrix = check_rows(rows, columns=self.columns, norm_bound=self.norm_bound)
         require_memory(len(matrix), self.dimension)
         return matrix
 
@@ -250,9 +244,9 @@ class OutsourcingCurator(Study):
                 f[row] = output
             yield Move(replace(data, rows=moved, f=f), recipe, extreme)
 
-    def fitting(self, data: Any) -> OutsourcedProblem:
+    def check_data(self, data: Any) -> OutsourcedProblem:
         """The data, if they are such a problem, with enough rows."""
-        problem: OutsourcedProblem = super().fitting(data)
+        problem: OutsourcedProblem = super().check_data(data)
         if self.queries > problem.size:
             raise InputError(
                 f"queries is {self.queries}; it must be at most the {problem.size} rows of the "
@@ -383,7 +377,7 @@ class Curator(OutsourcingCurator):
     def sampler(self, rows: Array) -> Callable[[np.random.Generator], Array]:
         """Algorithm 1; M is the only thing drawn."""
         X = centred(rows)  # line 2
-        X = inflated(X, self.omega)  # lines 4-6 and 8-9
+        X = inflate_singular_values(X, self.omega)  # lines 4-6 and 8-9
         d, r = X.shape[1], self.dimension
         return lambda rng: X @ (rng.standard_normal((d, r)) / math.sqrt(r))  # lines 3, 7 and 10
 
@@ -394,34 +388,8 @@ class Curator(OutsourcingCurator):
 
     def findings(self) -> tuple[Finding, ...]:
         """The two leaks of the algorithm, the scaling of the inputs, and outputs in the clear."""
-        return (
-            Finding(
-                "disjoint-supports",
-                Severity.ERROR,
-                "All columns of the release lie in the column space of the centred rows, which "
-                "moves when one row moves: with more rows than columns, neighbours have releases "
-                "of disjoint supports, and no ε at any δ below 1 holds.",
-                "Use CertifiedCurator, which adds noise to every entry.",
-                RELEASE,
-            ),
-            Finding(
-                "data-dependent-branch",
-                Severity.ERROR,
-                "Whether singular values are inflated depends on σ_min of the private rows; at "
-                "σ_min = ω the scale of the release jumps by up to √2 between neighbours.",
-                "Decide on the branch from public facts.",
-                RELEASE,
-            ),
-            Finding(
-                "data-dependent-scale",
-                Severity.WARNING,
-                "The paper centres the rows and scales them to a largest norm of 25; both are "
-                "statistics of the private rows, and neighbours are defined after the scaling.",
-                "Scale by public constants.",
-                RELEASE,
-            ),
-            *super().findings(),
-        )
+        rules = ("disjoint-supports", "data-dependent-branch", "data-dependent-scale")
+        return (*(_FINDINGS(rule, RELEASE) for rule in rules), *super().findings())
 
 
 class RowNoise(StrEnum):
@@ -522,9 +490,7 @@ class CertifiedCurator(OutsourcingCurator):
 
     def checked(self, rows: Any) -> Array:
         """As the base class, and of the declared number of rows."""
-        matrix = checked_rows(
-            rows, columns=self.columns, norm_bound=self.norm_bound, count=self.rows
-        )
+        matrix = check_rows(rows, columns=self.columns, norm_bound=self.norm_bound, count=self.rows)
         require_memory(len(matrix), min(self.dimension, self.columns))
         return matrix
 

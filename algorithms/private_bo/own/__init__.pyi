@@ -2,7 +2,7 @@ from .answers import Device as Device
 from .answers import JointStudy as JointStudy
 from .answers import LocalStudy as LocalStudy
 from .answers import Privatiser as Privatiser
-from .call import Optimised as Optimised
+from .call import OptimisationResult as OptimisationResult
 from .call import optimise as optimise
 from .call import study as study
 from .federated import Agent as Agent
@@ -11,9 +11,9 @@ from .local_joint import LocalJointServer as LocalJointServer
 from .local_joint import LocalJointStudy as LocalJointStudy
 from .outsourced import OutsourcedModeller as OutsourcedModeller
 from .outsourced import OutsourcedStudy as OutsourcedStudy
+from .server import BoxSpace as BoxSpace
 from .server import LandmarkFeatures as LandmarkFeatures
+from .server import PointSpace as PointSpace
 from .server import Question as Question
-from .server import Released as Released
+from .server import ReleasedAnswer as ReleasedAnswer
 from .server import Server as Server
-from .spaces import BoxSpace as BoxSpace
-from .spaces import PointSpace as PointSpace

@@ -28,8 +28,8 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Group, Invocation, TrustModel
 from dpaudit.project import AuditPair, Subject
-from private_bo.own.server import Question, Released, Server
-from private_bo.own.studies import OwnStudy, clipped
+from private_bo.own.server import Question, ReleasedAnswer, Server
+from private_bo.own.studies import OwnStudy, scale_answer
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Device:
         validate.instance(Ledger, ledger=self.ledger)
         validate.instance(np.random.Generator, rng=self.rng)
 
-    def answer(self, question: Question, value: Any) -> Released:
+    def answer(self, question: Question, value: Any) -> ReleasedAnswer:
         """Clip the user's answer and release it.
 
         Raises:
@@ -140,7 +140,7 @@ class Device:
         """
         study = self.study
         validate.instance(Question, question=question)
-        scaled, mechanism = clipped(value, study.answers), study.mechanism
+        scaled, mechanism = scale_answer(value, study.answers), study.mechanism
         low, high = study.answers
         if isinstance(mechanism, RandomizedResponse):
             coin = int(self.rng.random() < scaled + 0.5)
@@ -150,7 +150,7 @@ class Device:
         else:
             unbiased = float(self.ledger.release(mechanism, scaled, unit=self.user, at=_AT))
             variance = 2.0 * mechanism.scale**2 + study.answer_deviation**2
-        return Released(
+        return ReleasedAnswer(
             question.group, low + (unbiased + 0.5) * (high - low), variance * (high - low) ** 2
         )
 
@@ -240,7 +240,7 @@ class Privatiser:
         self._users = _ANSWERED.setdefault(self.ledger, set())
         self._closed: set[int] = set()
 
-    def collect(self, question: Question, user: str, value: Any) -> Released | None:
+    def collect(self, question: Question, user: str, value: Any) -> ReleasedAnswer | None:
         """Take a user's answer; the last one of a group makes its release.
 
         Raises:
@@ -259,11 +259,11 @@ class Privatiser:
             raise InputError(
                 f"question {question.number} or {user!r:.60} has been answered; each answers once."
             )
-        answers[question.number] = clipped(value, self.study.answers)
+        answers[question.number] = scale_answer(value, self.study.answers)
         self._users.add(user)
         return self.close(group) if len(answers) == self._size(group) else None
 
-    def close(self, group: int) -> Released:
+    def close(self, group: int) -> ReleasedAnswer:
         """Release a group's sum though not all of it have answered; later answers are refused.
 
         Raises:
@@ -276,7 +276,7 @@ class Privatiser:
         noisy = float(self.ledger.release(study.mechanism, total, at=place_of(number)))
         spread = 2.0 * study.mechanism.scale**2 / size**2 + study.answer_deviation**2 / size
         value = low + (noisy / size + 0.5) * (high - low)
-        return Released(number, value, spread * (high - low) ** 2)
+        return ReleasedAnswer(number, value, spread * (high - low) ** 2)
 
     def _open(self, group: int) -> int:
         group = validate.integer_at_least(0, self.study.groups - 1, group=group)

@@ -1,4 +1,8 @@
-"""One call from an objective to a recommendation with its certificate, for each trust model."""
+"""One call from an objective to a recommendation with its certificate, for each trust model.
+
+``study`` makes the study of a trust model from the objective and the budget, and ``optimise`` runs
+it and certifies what it did. A caller who wants more than the one call works with the study itself.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord, certify
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.project import RunResult
+from private_bo.gp.types import single_threaded
 from private_bo.own.answers import JointStudy, LocalStudy
 from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
-from private_bo.own.spaces import Space
-from private_bo.own.studies import NUMBERED, OwnStudy, listed
-from private_bo.threads import single_threaded
+from private_bo.own.server import Space
+from private_bo.own.studies import NUMBERED, OwnStudy, as_records
 
 _STUDIES: dict[str, type[OwnStudy]] = {
     "local": LocalStudy,
@@ -33,7 +37,7 @@ _STUDIES: dict[str, type[OwnStudy]] = {
 
 
 @dataclass(frozen=True)
-class Optimised:
+class OptimisationResult:
     """What a study found, and the evidence of what it cost.
 
     Attributes:
@@ -72,7 +76,7 @@ def study(
     Raises:
         InputError: if an argument is out of its range, or there is no such setting.
 
-    >>> from private_bo.own.spaces import PointSpace
+    >>> from private_bo.own.server import PointSpace
     >>> study(None, PointSpace([[0.0], [1.0]]), users=9, epsilon=1.0, trust="joint").plan().unit
     PrivacyUnit(name='user')
     """
@@ -99,7 +103,7 @@ def optimise(
     seed: int | None = None,
     float_noise: bool = False,
     **settings: Any,
-) -> Optimised:
+) -> OptimisationResult:
     """Search for the point that an unknown objective likes best; data leave by the ledger alone.
 
     Args:
@@ -118,7 +122,7 @@ def optimise(
         InputError: if an argument is wrong, or an answer is no finite number.
         UnsupportedError: without a seed, if the extra ``secure`` is missing.
     """
-    people = None if isinstance(users, Integral) else listed(users=users)
+    people = None if isinstance(users, Integral) else as_records(users=users)
     count = int(users) if isinstance(users, Integral) else len(people or ())
     made = study(objective, space, users=count, epsilon=epsilon, trust=trust, **settings)
     if seed is not None:
@@ -136,4 +140,4 @@ def optimise(
     )  # fmt: skip
     found = result.summary["recommended"]
     point = np.array(found) if isinstance(found, list) else found
-    return Optimised(point, result, ledger, certificate)
+    return OptimisationResult(point, result, ledger, certificate)

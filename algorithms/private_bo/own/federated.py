@@ -27,7 +27,7 @@ from private_bo.federated import DPFTS, Broadcast, Report, Server
 from private_bo.federated.agents import posterior_draws
 from private_bo.gp.types import Array
 from private_bo.own.server import LandmarkFeatures, Question
-from private_bo.own.studies import Fixed, OwnStudy, asked_between, clipped
+from private_bo.own.studies import ConstantUser, OwnStudy, interleaved_users, scale_answer
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
@@ -113,11 +113,11 @@ class FederatedStudy(OwnStudy):
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Any:
         """One agent zeroed: as far as vectors go, one that finds the middle everywhere."""
-        for asked in asked_between(data, self.answers, rng):
+        for asked in interleaved_users(data, self.answers, rng):
             yield Move(asked, "every agent asked after others", hops=0)
         low, high = self.answers
-        middle = Fixed((low + high) / 2)
-        far = Fixed(high + 1e3 * (high - low))
+        middle = ConstantUser((low + high) / 2)
+        far = ConstantUser(high + 1e3 * (high - low))
         for place in dict.fromkeys((0, len(data) - 1, int(rng.integers(len(data))))):
             zeroed, other = [*data], [*data]
             zeroed[place], other[place] = middle, far
@@ -158,7 +158,7 @@ class Agent:
         """
         if number not in range(len(self._asked)) or number in self._told:
             raise InputError(f"number is {number!r}; it must be of a question that is unanswered.")
-        self._told[number] = clipped(value, self.study.answers)
+        self._told[number] = scale_answer(value, self.study.answers)
 
     def report(self, turn: int) -> Report:
         """What the server is sent: the posterior mean of the own data alone. Private.

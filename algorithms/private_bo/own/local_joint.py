@@ -21,9 +21,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
-from private_bo.own.spaces import Space
-from private_bo.own.studies import Between, Fixed, OwnStudy, clipped
-from private_bo.redacted_errors import Named, Redacted, named
+from private_bo.own.server import Space
+from private_bo.own.studies import ConstantUser, InterleavedUser, OwnStudy, scale_answer
+from private_bo.redacted_errors import NamedFunction, RedactedFunction, as_named
 
 _FEATURES = 15
 
@@ -41,7 +41,7 @@ class LocalJointStudy(OwnStudy):
     """
 
     delta: OpenProbability = 1e-5
-    options: Annotated[Named | None, named] = None
+    options: Annotated[NamedFunction | None, as_named] = None
 
     @cached_property
     def inner(self) -> LocalJointGPUCB:
@@ -69,8 +69,8 @@ class LocalJointStudy(OwnStudy):
         server = self.server(rng)
         for number, record in enumerate(problem, start=1):
             options = self.space.candidates
-            if self.options is not None and not isinstance(record, Fixed):
-                own = record.record if isinstance(record, Between) else record
+            if self.options is not None and not isinstance(record, ConstantUser):
+                own = record.record if isinstance(record, InterleavedUser) else record
                 options = validate.private(self.options(own)).astype(np.float64)
             device = self.device(f"user {number}", ledger)
             server.tell(device.answer(server.ask(), options, _Played(self, record, options)))
@@ -82,7 +82,7 @@ class LocalJointStudy(OwnStudy):
 
 
 @dataclass(eq=False)
-class _Played(Redacted):
+class _Played(RedactedFunction):
     """A user's answer about an option, of whose errors the study's own sentence is told."""
 
     study: LocalJointStudy
@@ -90,7 +90,9 @@ class _Played(Redacted):
     options: Array
 
     def __call__(self, place: int) -> float:
-        return clipped(self.study.measure(self.options[place], self.record), self.study.answers)
+        return scale_answer(
+            self.study.measure(self.options[place], self.record), self.study.answers
+        )
 
 
 @dataclass(eq=False)

@@ -23,9 +23,14 @@ from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
-from private_bo.own.server import Released
-from private_bo.own.spaces import BoxSpace
-from private_bo.own.studies import NUMBERED, Between, OwnStudy, asked_between, clipped
+from private_bo.own.server import BoxSpace, ReleasedAnswer
+from private_bo.own.studies import (
+    NUMBERED,
+    InterleavedUser,
+    OwnStudy,
+    interleaved_users,
+    scale_answer,
+)
 
 _INITIAL = 10
 _WIDTH = 1.0
@@ -83,11 +88,11 @@ class OutsourcedStudy(OwnStudy):
             InputError: if the rows are no (users, d) of finite numbers.
         """
         validate.instance(Ledger, ledger=ledger)
-        return self.inner.publish(self._scaled(self.fitting(rows)), ledger)
+        return self.inner.publish(self._scaled(self.check_data(rows)), ledger)
 
     def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
         """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
-        records = self.fitting(rows)
+        records = self.check_data(rows)
         validate.instance(Ledger, ledger=ledger)
 
         def ask(row: int) -> Any:
@@ -95,7 +100,9 @@ class OutsourcedStudy(OwnStudy):
 
         def measure(row: int) -> float:
             own = records[row].answer if isinstance(records[row], _Row) else ask(row)
-            return clipped(own.asked(ask) if isinstance(own, Between) else own, self.answers)
+            return scale_answer(
+                own.asked(ask) if isinstance(own, InterleavedUser) else own, self.answers
+            )
 
         return self.inner.desk(len(records), measure, ledger)
 
@@ -123,7 +130,7 @@ class OutsourcedStudy(OwnStudy):
         """The rows: of a file, its columns in order; without one, random points of the box."""
         if source == NUMBERED:
             low, high = self.space.bounds.T
-            return self.fitting(low + rng.random((self.users, len(low))) * (high - low))
+            return self.check_data(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
         wide = self.space.dimensions
         for number, row in enumerate(rows, start=1):
@@ -131,7 +138,7 @@ class OutsourcedStudy(OwnStudy):
                 if validate.private(row).shape == (wide,):
                     continue
             raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
-        return self.fitting(point_set(rows=validate.private(rows)))
+        return self.check_data(point_set(rows=validate.private(rows)))
 
     def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Publish, ask, and be told."""
@@ -150,7 +157,7 @@ class OutsourcedStudy(OwnStudy):
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
-        for asked in asked_between(range(len(data)), self.answers, rng):
+        for asked in interleaved_users(range(len(data)), self.answers, rng):
             rows = [_Row(*each) for each in zip(data, asked, strict=True)]
             yield Move(rows, "every row asked after others", hops=0)
         half = np.diff(self.space.bounds)[:, 0] / 2
@@ -169,7 +176,7 @@ class _Row:
     """A neighbour's row, with what it answers, or after whom it is asked."""
 
     place: Array
-    answer: float | Between
+    answer: float | InterleavedUser
 
 
 def _place(record: Any) -> Any:
@@ -199,7 +206,7 @@ class OutsourcedModeller:
     answers: tuple[float, float]
     rng: np.random.Generator
     told: list[int] = field(default_factory=list, init=False)
-    trace: list[Released] = field(default_factory=list, init=False)
+    trace: list[ReleasedAnswer] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._inputs = InputModel.EXPECTED.read(self.release)
@@ -237,7 +244,9 @@ class OutsourcedModeller:
             raise InputError(f"row is {row!r}; it must be one that was asked for and not told.")
         low, high = self.answers
         value = validate.finite(value=value)
-        found = Released(row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2)
+        found = ReleasedAnswer(
+            row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2
+        )
         self.told.append(row)
         self._values.append(value)
         self.trace.append(found)

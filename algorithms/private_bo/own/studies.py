@@ -1,4 +1,9 @@
-"""What all studies of a problem of one's own share: public configuration, users and a run."""
+"""What all studies of a problem of one's own share: public configuration, users and a run.
+
+Where the objective is a function of one's own, users are asked one after another, and what they
+answer is scaled into a public range before any mechanism sees it. A trust model adds how an answer
+travels, in a module beside this one.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +24,8 @@ from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.base import Study
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array, Bounded, between
-from private_bo.own.server import LandmarkFeatures, Server
-from private_bo.own.spaces import BoxSpace, Space
-from private_bo.redacted_errors import Named, named
+from private_bo.own.server import BoxSpace, LandmarkFeatures, Server, Space
+from private_bo.redacted_errors import NamedFunction, as_named
 
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
@@ -31,7 +35,7 @@ _LARGEST = 1e100
 
 
 @dataclass(frozen=True)
-class Fixed:
+class ConstantUser:
     """A user who answers the same wherever asked, for rehearsals.
 
     Attributes:
@@ -42,7 +46,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Between:
+class InterleavedUser:
     """A user who is asked after others and once more, for rehearsals: that must change nothing.
 
     Attributes:
@@ -61,20 +65,20 @@ class Between:
         return found[0] if len({*map(repr, found)}) == 1 else self.otherwise
 
 
-def asked_between(
+def interleaved_users(
     records: Sequence[Any], span: tuple[float, float], rng: np.random.Generator
-) -> Iterator[list[Between]]:
+) -> Iterator[list[InterleavedUser]]:
     """All users, each asked after two others; by either end of the range if that shows."""
     size = len(records)
     ways = [int(each) for each in rng.permutation(np.arange(1, size))[:2]]
     for end in span if ways else ():
         yield [
-            Between(each, tuple(records[(place + way) % size] for way in ways), end)
+            InterleavedUser(each, tuple(records[(place + way) % size] for way in ways), end)
             for place, each in enumerate(records)
         ]
 
 
-def clipped(answer: Any, span: tuple[float, float]) -> float:
+def scale_answer(answer: Any, span: tuple[float, float]) -> float:
     """A private answer within the public range, scaled to [−½, ½].
 
     Raises:
@@ -87,7 +91,7 @@ def clipped(answer: Any, span: tuple[float, float]) -> float:
     return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
 
 
-def listed(**given: Any) -> list[Any]:
+def as_records(**given: Any) -> list[Any]:
     """The records as a list; the sentence shows none of them.
 
     Raises:
@@ -136,7 +140,7 @@ class OwnStudy(Study):
     """
 
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)
-    objective: Annotated[Named | None, named] = None
+    objective: Annotated[NamedFunction | None, as_named] = None
     users: Count = 500
     epsilon: Bounded = 1.0
     answers: Interval = (0.0, 1.0)
@@ -203,9 +207,9 @@ class OwnStudy(Study):
         Raises:
             InputError: if there is no objective, or it raises; the sentence tells nothing of data.
         """
-        if isinstance(record, Fixed):
+        if isinstance(record, ConstantUser):
             return record.value
-        if isinstance(record, Between):
+        if isinstance(record, InterleavedUser):
             return record.asked(lambda each: self.measure(point, each))
         if self.objective is None:
             raise InputError("objective is None; give a function of a point and a user's record.")
@@ -215,15 +219,15 @@ class OwnStudy(Study):
 
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
         """One record a user: of a data file (CSV, JSON, …), or where none is named a number."""
-        return self.fitting(range(self.users) if source == NUMBERED else read_data(source))
+        return self.check_data(range(self.users) if source == NUMBERED else read_data(source))
 
-    def fitting(self, data: Any) -> Sequence[Any]:
+    def check_data(self, data: Any) -> Sequence[Any]:
         """The records, if there are as many as users.
 
         Raises:
             InputError: if not.
         """
-        found = listed(data=data)
+        found = as_records(data=data)
         if len(found) != self.users:
             raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
         return found
@@ -242,23 +246,23 @@ class OwnStudy(Study):
         Before, all users as they are, each asked after others: nothing may differ then, which shows
         what an objective keeps of one for the next.
         """
-        for asked in asked_between(data, self.answers, rng):
+        for asked in interleaved_users(data, self.answers, rng):
             yield Move(asked, "every user asked after others", hops=0)
         low, high = self.answers
         far, last = _FAR * (high - low), len(data) - 1
         one, two, three, four = (int(place) for place in rng.integers(len(data), size=4))
         for place, other, what, extreme in (
-            (0, data[self._another(data, 0, one)], "is another of the users", False),
-            (last, data[self._another(data, last, two)], "is another of the users", False),
-            (two, Fixed(high), "answers the top of the range everywhere", False),
-            (three, Fixed(high + far), "answers far above the range", True),
-            (four, Fixed(low - far), "answers far below the range", True),
+            (0, data[self._differing_place(data, 0, one)], "is another of the users", False),
+            (last, data[self._differing_place(data, last, two)], "is another of the users", False),
+            (two, ConstantUser(high), "answers the top of the range everywhere", False),
+            (three, ConstantUser(high + far), "answers far above the range", True),
+            (four, ConstantUser(low - far), "answers far below the range", True),
         ):
             moved = [*data[:place], other, *data[place + 1 :]]
             yield Move(moved, f"user {place + 1} {what}", extreme)
 
     @staticmethod
-    def _another(data: Sequence[Any], place: int, begin: int) -> int:
+    def _differing_place(data: Sequence[Any], place: int, begin: int) -> int:
         """The first place from one on whose record differs from that of another."""
         order = (*range(begin, len(data)), *range(begin))
         return next((each for each in order if repr(data[each]) != repr(data[place])), begin)

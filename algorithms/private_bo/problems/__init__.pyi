@@ -1,7 +1,7 @@
-from .bandit import AnotherAnswer as AnotherAnswer
 from .bandit import BanditProblem as BanditProblem
 from .bandit import Noise as Noise
 from .bandit import RecordedRewards as RecordedRewards
+from .bandit import ReplacedAnswer as ReplacedAnswer
 from .bandit import Response as Response
 from .bandit import RewardSource as RewardSource
 from .bandit import StudentNoise as StudentNoise

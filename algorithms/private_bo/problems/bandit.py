@@ -158,7 +158,7 @@ _SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AnotherAnswer(BanditProblem):
+class ReplacedAnswer(BanditProblem):
     """The same problem, but for the reward of one user from some round on.
 
     Who is asked does not change, as long as the same points are asked for. The true means are made
@@ -171,7 +171,7 @@ class AnotherAnswer(BanditProblem):
     >>> from private_bo.gp import SquaredExponential
     >>> from private_bo.problems import UniformNoise, synthetic
     >>> problem = synthetic(SquaredExponential(0.2), UniformNoise(), np.random.default_rng(0))
-    >>> other, rng = AnotherAnswer.of(problem, turn=1, value=9.0), np.random.default_rng(0)
+    >>> other, rng = ReplacedAnswer.of(problem, turn=1, value=9.0), np.random.default_rng(0)
     >>> [round(other.respond(5, rng).value, 2) for _ in range(3)]
     [-0.31, 9.0, 0.97]
     """

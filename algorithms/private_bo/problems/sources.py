@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count
-from private_bo.base import data_named
+from private_bo.base import load_named
 from private_bo.gp import FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.types import Array
 from private_bo.problems.bandit import (
@@ -342,7 +342,7 @@ def load_problem(
         "stocks": stocks,
     }
     readers = {".mat": light_sensors, ".csv": stocks}
-    return data_named(
+    return load_named(
         source,
         makers,
         readers,

@@ -1,4 +1,8 @@
-"""Algorithms line by line: tests that compare the code with an independent transcription."""
+"""Algorithms line by line: tests that compare the code with an independent transcription.
+
+A row of this kind is reproduced where all its tests pass; they are run in a pytest of their own,
+all rows' at once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from audits.paper_rows.measured import Measured, Number, Records, Verdict, judged
+from audits.paper_rows.measurement import Measurement, Number, Records, Verdict, judge
 
 ROOT = Path(__file__).parents[3]
 _LINE = re.compile(r"^(tests/\S+\.py(?:::.*)?) (PASSED|FAILED|ERROR|SKIPPED)\b", re.MULTILINE)
@@ -30,7 +34,7 @@ def prefetch(nodes: Iterable[str]) -> None:
         _known[name] = {test: word for test, word in outcomes.items() if test.startswith(name)}
 
 
-def tests(records: Records, nodes: Sequence[str], future: bool) -> Measured:
+def tests(records: Records, nodes: Sequence[str], future: bool) -> Measurement:
     """Run tests; reproduced where all pass.
 
     Args:
@@ -48,7 +52,7 @@ def tests(records: Records, nodes: Sequence[str], future: bool) -> Measured:
     names = ", ".join(map(_path, nodes))
     yes = Verdict.IMPROVED if future else Verdict.REPRODUCED
     because = f"The code beside a transcription of its own, or beside what must hold: {names}."
-    return judged(passed == len(words), numbers, because, yes=yes)
+    return judge(passed == len(words), numbers, because, yes=yes)
 
 
 def _path(node: str) -> str:

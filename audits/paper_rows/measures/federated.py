@@ -1,26 +1,26 @@
-"""Dai, Low & Jaillet 2021."""
+"""Dai, Low & Jaillet 2021: Figures 2 to 7 and 11, the appendix; and what is measured of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
 
-from audits.paper_rows.experiments.federated import FLAT, SCATTERED
-from audits.paper_rows.measured import (
+from audits.paper_rows.measurement import (
     ERRORS,
-    Measured,
+    Measurement,
     Number,
     Records,
     Verdict,
-    agreeing,
-    judged,
+    judge,
+    judge_agreement,
     not_worse,
 )
-from audits.paper_rows.recording import Recording
+from audits.paper_rows.recording import Experiment, Recording
 from dpaudit import (
     FixedSizeSampling,
     Gaussian,
@@ -33,8 +33,160 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.accounting import AccountantName, compose
-from private_bo.federated import DPFTSDE, SamplingScheme, Sensitivity
-from private_bo.federated.experiments.cells import SETTINGS, Task
+from private_bo.federated import (
+    DPFTSDE,
+    FTSDE,
+    FederatedProblem,
+    Reliance,
+    SamplingScheme,
+    Sensitivity,
+    digits,
+    landmines,
+    synthetic,
+)
+from private_bo.federated.agents import AgentModel, Streams
+from private_bo.federated.algorithms import Agents
+from private_bo.federated.experiments.figures import (
+    SETTINGS,
+    Algorithm,
+    Cells,
+    Task,
+    one_run,
+    panels,
+)
+from private_bo.federated.experiments.figures import Experiment as Figure
+from private_bo.gp.types import Array, Indices
+
+FLAT = "FTS-DE, P = 4, uniform weights"
+SCATTERED = "FTS-DE, P = 4, initial points anywhere"
+
+
+class _ScatteredAgents(Agents):
+    """Agents whose initial points are of the whole domain, not of their own sub-region."""
+
+    def initial_points(self) -> Indices:
+        count = self.model.settings.initial
+        points = len(self.model.grid)
+        drawn = [each.choice(points, size=count, replace=False) for each in self.generators]
+        return np.array(drawn, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class _Scattered(FTSDE):
+    """FTS-DE with its weights alone: one of the two parts of distributed exploration."""
+
+    def team(
+        self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
+    ) -> Agents:
+        chosen = list(range(self.agents) if numbers is None else numbers)
+        generators = [streams.agent(number) for number in chosen]
+        model = AgentModel(self, problem.domain)
+        return _ScatteredAgents(model, problem.observe, chosen, generators)
+
+
+def _merged(shown: Mapping[str, Cells]) -> dict[str, Algorithm]:
+    """Each algorithm once, under its first label."""
+    by_algorithm: dict[Algorithm, str] = {}
+    for cells in shown.values():
+        for label, algorithm in cells.items():
+            by_algorithm.setdefault(algorithm, label)
+    return {label: algorithm for algorithm, label in by_algorithm.items()}
+
+
+def _parts(cells: Mapping[str, Algorithm]) -> dict[str, Algorithm]:
+    """FTS-DE with one of its two parts alone (Figure 5), and with eight sub-regions (Figure 6)."""
+    whole = cells["FTS-DE, P = 4"]
+    assert isinstance(whole, FTSDE)
+    shared = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    made: dict[str, Algorithm] = {FLAT: replace(whole, contrast=0.0)}
+    made[SCATTERED] = _Scattered(**shared)
+    made["FTS-DE, P = 8"] = replace(whole, regions=8)
+    return made
+
+
+def _synthetic(task: Task) -> dict[str, Algorithm]:
+    found = _merged(panels(Figure.FIGURE_2, task))
+    return found | _parts(found)
+
+
+def _heterogeneous() -> dict[str, Algorithm]:
+    cells = _merged(panels(Figure.FIGURE_2, Task.RUGGED))
+    whole = cells["FTS-DE, P = 4"]
+    kinds = (Reliance.INVERSE_ROOT, Reliance.INVERSE, Reliance.INVERSE_SQUARE)
+    made = {f"FTS-DE, 1 − p = {kind}": replace(whole, reliance=kind) for kind in kinds}
+    return {"TS": cells["TS"], **made}
+
+
+def _tuning(task: Task) -> dict[str, Algorithm]:
+    """Figure 3, with the sub-regions, weights and sampling of the appendix."""
+    found = _merged(panels(Figure.FIGURE_3, task))
+    private = found["z = 1"]
+    assert isinstance(private, DPFTSDE)
+    size = 10 / private.agents  # about q = 0.35, as a whole number of agents
+    fixed = replace(private, rate=size, sampling=SamplingScheme.FIXED_SIZE)
+    return found | {
+        "DP-FTS, P = 1": replace(private, regions=1),
+        "DP-FTS-DE, P = 2": replace(private, regions=2),
+        "DP-FTS-DE, a = 5": replace(private, contrast=5.0),
+        "DP-FTS-DE, a = 30": replace(private, contrast=30.0),
+        "fixed-size sampling": fixed,
+    }
+
+
+@lru_cache(maxsize=2)
+def _objectives(task: Task, agents: int) -> FederatedProblem:
+    return landmines() if task is Task.LANDMINES else digits(agents)
+
+
+_PERTURBATION = 2.0  # of functions that are else within [0, 1]: agents have little in common
+
+
+def _problem(name: str, trial: int, first: Algorithm) -> FederatedProblem:
+    if name in (Task.LANDMINES, Task.DIGITS):
+        return _objectives(Task(name), first.agents)
+    seed = np.random.SeedSequence(0, spawn_key=(0, trial))
+    rng, scale = np.random.default_rng(seed), first.own_scale
+    if name == "heterogeneous":
+        return synthetic(first.agents, seed=rng, length_scale=scale, perturbation=_PERTURBATION)
+    return synthetic(first.agents, seed=rng, length_scale=scale)
+
+
+_CELLS: Mapping[str, Callable[[], dict[str, Algorithm]]] = {
+    "synthetic": partial(_synthetic, Task.SYNTHETIC),
+    "rugged": partial(_synthetic, Task.RUGGED),
+    "heterogeneous": _heterogeneous,
+    "landmines": partial(_tuning, Task.LANDMINES),
+    "digits": partial(_tuning, Task.DIGITS),
+}
+
+
+@lru_cache(maxsize=8)
+def _known(name: str) -> dict[str, Algorithm]:
+    return _CELLS[name]()
+
+
+def _run(cells: Sequence[str], trial: int, name: str) -> Mapping[str, Array]:
+    known = _known(name)
+    agents, noise = (np.random.SeedSequence(0, spawn_key=(part, trial)) for part in (1, 2))
+    problem = _problem(name, trial, next(iter(known.values())))
+    return {cell: one_run(known[cell], problem, agents, noise) for cell in cells}
+
+
+_TITLES = {
+    "synthetic": ("Dai et al., synthetic functions (length scale 0.03)", 12),
+    "rugged": ("Dai et al., rugged synthetic functions (length scale 0.01)", 12),
+    "heterogeneous": ("Dai et al., agents that have little in common", 12),
+    "landmines": ("Dai et al., landmine detection", 30),
+    "digits": ("Dai et al., digits (stand in for human activity and EMNIST)", 15),
+}
+EXPERIMENTS = tuple(
+    Experiment(
+        f"federated-{name}", title, tuple(_known(name)), partial(_run, name=name), trials,
+        tuple(_known(name))[::3], rounds="round, the start being 1", regret="simple regret",
+    )
+    for name, (title, trials) in _TITLES.items()
+)  # fmt: skip
+
 
 _AGENT = PrivacyUnit("agent")
 SYNTHETIC = {
@@ -49,7 +201,7 @@ LANDMINES = {
 # -- privacy ---------------------------------------------------------------------------------------
 
 
-def proposition_1(records: Records) -> Measured:
+def proposition_1(records: Records) -> Measurement:
     """The largest c₂ that z = c₂ q √(T ln(1/δ))/ε needs, where ε < c₁ q² T."""
     delta, c_1, needed = 1e-5, 1.0, []
     for q in (0.01, 0.05, 0.1, 0.25):
@@ -60,7 +212,7 @@ def proposition_1(records: Records) -> Measured:
                     z = _least_noise(q, T, epsilon, delta)
                     needed.append(z * epsilon / (q * math.sqrt(T * math.log(1 / delta))))
     experiment = 9.91 / (0.25**2 * 40)
-    return judged(
+    return judge(
         max(needed) < 4.0 and len(needed) > 10,
         [Number("largest c₂ that is needed for c₁ = 1", max(needed), paper=None),
          Number("smallest", min(needed)),
@@ -93,27 +245,27 @@ def _subject(task: Task, q: float, z: float) -> DPFTSDE:
     return replace(SETTINGS[task].private, rate=q, noise_multiplier=z)
 
 
-def losses(records: Records) -> Measured:
+def losses(records: Records) -> Measurement:
     """The five losses of Figure 2 by the classic moments accountant."""
     return _losses(Task.SYNTHETIC, SYNTHETIC)
 
 
-def landmine_losses(records: Records) -> Measured:
+def landmine_losses(records: Records) -> Measurement:
     """Those of Figure 3 a."""
     return _losses(Task.LANDMINES, LANDMINES)
 
 
-def _losses(task: Task, table: dict[tuple[float, float], float]) -> Measured:
+def _losses(task: Task, table: dict[tuple[float, float], float]) -> Measurement:
     numbers = [
         Number(
             f"ε, q = {q:g}, z = {z:g}", round(_subject(task, q, z).published_loss, 3), paper=loss
         )
         for (q, z), loss in table.items()
     ]
-    return agreeing(numbers, "The classic moments accountant, to 0.2 %.", relative=0.002)
+    return judge_agreement(numbers, "The classic moments accountant, to 0.2 %.", relative=0.002)
 
 
-def accountant(records: Records) -> Measured:
+def accountant(records: Records) -> Measurement:
     """What the same noise costs by better accounting, and with the true sensitivity."""
     numbers, better = [], True
     for task, (q, z) in ((Task.SYNTHETIC, (0.25, 1.0)), (Task.LANDMINES, (0.35, 1.0))):
@@ -132,15 +284,15 @@ def accountant(records: Records) -> Measured:
         ]
         better &= max(found.values()) < printed
     because = "Improved: every accountant proves a smaller ε than is published, for the same noise."
-    return judged(better, numbers, because, yes=Verdict.IMPROVED)
+    return judge(better, numbers, because, yes=Verdict.IMPROVED)
 
 
-def one_more_release(records: Records) -> Measured:
+def one_more_release(records: Records) -> Measurement:
     """Algorithm 1 prints t = 0…T, which is T + 1 releases; the printed losses count T."""
     subject = DPFTSDE()
     more = replace(subject, last_broadcast=True)
     after = _loss(0.25, 41, 1.0, subject.target_delta, AccountantName.MOMENTS)
-    return judged(
+    return judge(
         abs(after - 9.91) <= 0.005,
         [Number("ε of 40 releases", round(subject.published_loss, 3), paper=9.91),
          Number("ε of the 41 that Algorithm 1 makes", round(after, 3), paper=9.91),
@@ -151,7 +303,7 @@ def one_more_release(records: Records) -> Measured:
     )  # fmt: skip
 
 
-def fixed_size(records: Records) -> Measured:
+def fixed_size(records: Records) -> Measurement:
     """Footnote 14: subsets of q N agents with Rényi accounting, beside Poisson samples."""
     printed, poisson = 9.91, replace(DPFTSDE(), declared=Sensitivity.PAPER)
     subject = replace(DPFTSDE(), sampling=SamplingScheme.FIXED_SIZE)
@@ -175,7 +327,7 @@ def fixed_size(records: Records) -> Measured:
     numbers.append(Number(what, lost, error, _DRAWS, delta))
     record = records("federated-landmines")
     numbers += [Number.of(f"regret, {each}", record.cell(each)) for each in _FIXED]
-    return judged(
+    return judge(
         lost - 5.0 * error <= delta,
         numbers,
         "The theorem for subsets of fixed size speaks of agents that are replaced. The loss is "
@@ -206,7 +358,7 @@ def _opposite(q: float, T: int, epsilon: float) -> tuple[float, float]:
 _FIXED = ("fixed-size sampling", "z = 1")
 
 
-def theorem_1(records: Records) -> Measured:
+def theorem_1(records: Records) -> Measurement:
     """The stated terms of the bound, without hidden factors, beside the largest regret there is."""
     T, P, q, z, S, M, N, B = 40, 2, 0.25, 1.0, 11.0, 50, 200, 1.0
     shares = 1.0 / np.arange(1.0, T + 1) ** 2  # 1 − p_t = 1/t², as the theorem asks
@@ -217,7 +369,7 @@ def theorem_1(records: Records) -> Measured:
     record = records("federated-heterogeneous")
     names = ("TS", "FTS-DE, 1 − p = 1/t^2")
     difference = record.less(names[1], names[0])
-    return judged(
+    return judge(
         psi < largest and not_worse(difference),
         [Number("Σ ψ_t without hidden factors, T = 40", psi),
          Number("largest cumulative regret there is, 2BT", largest),
@@ -231,7 +383,9 @@ def theorem_1(records: Records) -> Measured:
 # -- utility ---------------------------------------------------------------------------------------
 
 
-def less_regret(records: Records, experiment: str, order: list[str], end: bool = False) -> Measured:
+def less_regret(
+    records: Records, experiment: str, order: list[str], end: bool = False
+) -> Measurement:
     """Whether each cell has less regret than the one before it.
 
     Args:
@@ -248,14 +402,14 @@ def less_regret(records: Records, experiment: str, order: list[str], end: bool =
         "Reproduced where each has less regret than the one before, by two paired errors, in the "
         "mean of all rounds."
     )
-    return judged(all(step.below for step in steps), numbers, because)
+    return judge(all(step.below for step in steps), numbers, because)
 
 
 def _over_rounds(record: Recording, names: Sequence[str]) -> list[Number]:
     return [Number.over_rounds(name, record.cell(name)) for name in names]
 
 
-def clip(records: Records, experiment: str, best: float) -> Measured:
+def clip(records: Records, experiment: str, best: float) -> Measurement:
     """Regret against S: too small and too large are worse than between."""
     record = records(f"federated-{experiment}")
     names = [f"S = {s:g}" for s in SETTINGS[Task(experiment)].clips]
@@ -264,7 +418,7 @@ def clip(records: Records, experiment: str, best: float) -> Measured:
     cells = [name for name in names if name in record.cells]
     ends = [Number.paired(record, name, middle) for name in (cells[0], cells[-1])]
     least = min(cells, key=lambda name: float(record.cell(name).average.mean()))
-    return judged(
+    return judge(
         all(end.above for end in ends),
         [*_over_rounds(record, cells), *ends],
         f"Reproduced where the smallest and the largest S have more regret than {middle}, by two "
@@ -272,7 +426,7 @@ def clip(records: Records, experiment: str, best: float) -> Measured:
     )
 
 
-def trend(records: Records, experiment: str, order: list[str]) -> Measured:
+def trend(records: Records, experiment: str, order: list[str]) -> Measurement:
     """Whether regret falls along the cells: never up for sure, and down from end to end."""
     record = records(f"federated-{experiment}")
     steps = [Number.paired(record, b, a) for a, b in pairwise(order)]
@@ -283,10 +437,10 @@ def trend(records: Records, experiment: str, order: list[str]) -> Measured:
         "last, both by two paired errors. A cell of another name is the algorithm at its own "
         "settings."
     )
-    return judged(holds, [*_over_rounds(record, order), *steps, whole], because)
+    return judge(holds, [*_over_rounds(record, order), *steps, whole], because)
 
 
-def exploration(records: Records, experiment: str) -> Measured:
+def exploration(records: Records, experiment: str) -> Measurement:
     """DP-FTS-DE beside DP-FTS, at the same privacy."""
     record = records(f"federated-{experiment}")
     own = next(name for name in _SAME[experiment] if name in record.cells)
@@ -301,17 +455,17 @@ _SAME = {
 """The labels under which DP-FTS-DE at its own settings was recorded."""
 
 
-def parts(records: Records, experiment: str) -> Measured:
+def parts(records: Records, experiment: str) -> Measurement:
     """Figure 5: either part of distributed exploration alone, beside both."""
     whole = "FTS-DE, P = 4"
     record = records(f"federated-{experiment}")
     found = [Number.paired(record, whole, part) for part in (FLAT, SCATTERED)]
     numbers = [*_over_rounds(record, (whole, FLAT, SCATTERED, "FTS")), *found]
     because = "Reproduced where both parts together beat each alone, by two paired errors."
-    return judged(all(each.below for each in found), numbers, because)
+    return judge(all(each.below for each in found), numbers, because)
 
 
-def regions(records: Records, experiment: str) -> Measured:
+def regions(records: Records, experiment: str) -> Measurement:
     """Figure 6: regret against P."""
     order = ["FTS", "FTS-DE, P = 2", "FTS-DE, P = 4", "FTS-DE, P = 8"]
     record = records(f"federated-{experiment}")
@@ -320,10 +474,10 @@ def regions(records: Records, experiment: str) -> Measured:
     numbers += [Number.paired(record, name, order[0]) for name in order[1:]]
     between = best in order[1:3]
     because = f"Reproduced where some P between 1 and 8 is best, a trade-off; here {best} is."
-    return judged(between, numbers, because)
+    return judge(between, numbers, because)
 
 
-def heterogeneous(records: Records) -> Measured:
+def heterogeneous(records: Records) -> Measurement:
     """Figure 7: agents with little in common, and how fast 1 − p_t falls."""
     record = records("federated-heterogeneous")
     names = ["TS", *(f"FTS-DE, 1 − p = 1/{power}" for power in ("sqrt(t)", "t", "t^2"))]
@@ -337,14 +491,14 @@ def heterogeneous(records: Records) -> Measured:
     ):
         numbers.append(Number(what, mean, error, record.cell("TS").trials))
     ratio = record.cell(names[1]).regret[0] / record.cell("TS").regret[0]
-    return judged(
+    return judge(
         (not_worse(slow) or ratio <= 1.1) and not_worse(fast) and not_worse(faster),
         numbers,
         "Reproduced where FTS-DE is within 10 % of TS or two errors, and a faster decay no worse.",
     )
 
 
-def robust(records: Records, cells: list[str]) -> Measured:
+def robust(records: Records, cells: list[str]) -> Measurement:
     """Whether other weights or sub-regions leave regret where it is, and below TS."""
     record, base = records("federated-landmines"), "z = 1"
     shown, holds = (base, *cells, "TS"), True
@@ -354,10 +508,10 @@ def robust(records: Records, cells: list[str]) -> Measured:
         numbers.append(Number(f"{name} less {base}, paired", mean, error, record.cell(name).trials))
         holds &= abs(mean) <= max(ERRORS * error, 0.2 * record.cell(base).regret[0])
     because = "Reproduced where no choice changes regret by more than a fifth, or two errors."
-    return judged(holds, numbers, because)
+    return judge(holds, numbers, because)
 
 
-def beats(records: Records, experiment: str, cells: list[str]) -> Measured:
+def beats(records: Records, experiment: str, cells: list[str]) -> Measurement:
     """Whether every setting has less regret than TS, on landmines or on digits, which stand in."""
     record, base = records(f"federated-{experiment}"), "TS"
     rounds = [Number.paired(record, name, base) for name in cells]
@@ -368,4 +522,4 @@ def beats(records: Records, experiment: str, cells: list[str]) -> Measured:
         f"errors, and all should be, as in the other rows; at the end {below[1]} are."
     )
     numbers = [*_over_rounds(record, (base, *cells)), *rounds, *ends]
-    return judged(below[0] == len(cells), numbers, because)
+    return judge(below[0] == len(cells), numbers, because)

@@ -1,35 +1,118 @@
-"""Dubey 2021."""
+"""Dubey 2021: Figures 1 and 2, Table 1, widths, local privacy, doubling; and what is measured."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from audits.paper_rows.experiments.joint import ALPHAS, BETAS, NON_PRIVATE, figure_label
-from audits.paper_rows.measured import (
+from audits.paper_rows.measurement import (
     ERRORS,
-    Measured,
+    Measurement,
     Number,
     Records,
     Verdict,
     exponent,
-    judged,
+    judge,
     not_worse,
 )
+from audits.paper_rows.recording import Experiment
 from dpaudit import guarantee
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from private_bo.gp import Ball, Box, QuadratureFeatures, SquaredExponential
 from private_bo.gp.types import Array
-from private_bo.joint import JointGPUCB, LocalJointGPUCB
+from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.joint.experiments.costs import Cost, lemma_2_cost, lemma_5_cost
+from private_bo.joint.experiments.figures import Configurations, run_trial
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
-from private_bo.joint.experiments.table1 import PRINTED
-from private_bo.joint.learner import Width
-from private_bo.joint.problems import bump
-from private_bo.joint.statistics import Sums, lemma_2_sigma, lemma_3_shift, lemma_6_shift
+from private_bo.joint.experiments.table1 import PRINTED, configuration
+from private_bo.joint.statistics import Sums, Width, lemma_2_sigma, lemma_3_shift, lemma_6_shift
+from private_bo.joint.subject import BENCHMARKS, benchmark, bump
+
+ALPHAS, BETAS = (0.1, 0.5, 1.0, 10.0), (0.01, 0.1, 0.5, 0.99)
+NON_PRIVATE, UNIFORM = "non-private", "uniform play"
+_REFRESH = 0.1  # V is factorised 97 times in 10 000 rounds, not 465: a third less work
+_THEORY: dict[str, Any] = {"width": Width.THEOREM, "width_multiplier": 1.0}
+
+
+def figure_label(noise: str, alpha: float, beta: float) -> str:
+    """The cell of Figure 1 or 2."""
+    return f"{noise} noise, α = {alpha:g}, β = {beta:g}"
+
+
+def _figures() -> Configurations:
+    points = [(alpha, 0.1) for alpha in ALPHAS] + [(1.0, beta) for beta in BETAS if beta != 0.1]
+    made: Configurations = {NON_PRIVATE: (JointGPUCB(), False)}
+    for noise in (Noise.PAPER, Noise.TIGHT):
+        for alpha, beta in points:
+            config = JointGPUCB(epsilon=alpha, delta=beta, noise=noise)
+            made[figure_label(noise, alpha, beta)] = (config, True)
+    made |= {
+        "theorem's width, non-private": (JointGPUCB(**_THEORY), False),
+        "theorem's width, tight noise, α = 1": (JointGPUCB(**_THEORY), True),
+        "doubling, tight noise, α = 1": (JointGPUCB(doubling=True), True),
+        "local, tight noise, α = 1": (LocalJointGPUCB(), True),
+        "local, tight noise, α = 10": (LocalJointGPUCB(epsilon=10.0), True),
+        "local, paper noise, α = 10": (LocalJointGPUCB(epsilon=10.0, noise=Noise.PAPER), True),
+        "local, theorem's width, α = 10": (LocalJointGPUCB(epsilon=10.0, **_THEORY), True),
+    }
+    return made
+
+
+def _table(steps: int) -> dict[str, Configurations]:
+    found: dict[str, Configurations] = {}
+    for name in BENCHMARKS:
+        least = replace(configuration(name, steps=steps), refresh=_REFRESH)
+        cells: Configurations = {f"{name}, {NON_PRIVATE}": (least, False)}
+        for noise in (Noise.PAPER, Noise.TIGHT):
+            for alpha in TABLE_ALPHAS:
+                config = replace(least, epsilon=alpha, noise=noise)
+                cells[f"{name}, {noise} noise, α = {alpha:g}"] = (config, True)
+        found[name] = cells
+    return found
+
+
+def _run(cells: Sequence[str], trial: int, table: bool, steps: int) -> Mapping[str, Array]:
+    known = _table(steps) if table else {"bump": _figures()}
+    seed = np.random.SeedSequence(0, spawn_key=(0, trial))
+    found = {}
+    for source, configs in known.items():
+        for place, (label, (config, private)) in enumerate(configs.items()):
+            if label in cells:
+                noise = np.random.SeedSequence(0, spawn_key=(1, place, trial))
+                found[label] = run_trial(config, private, source, steps, seed, noise)
+        label = f"{source}, {UNIFORM}" if table else UNIFORM
+        if label in cells:
+            rng = np.random.default_rng(seed)
+            problem = benchmark(source, rng, steps) if table else bump(rng, steps)
+            found[label] = np.linspace(0.0, problem.uniform_regret(), steps + 1)[1:]
+    return found
+
+
+_LONG, _SHORT = 10_000, 1024
+_FIGURES = (*_figures(), UNIFORM)
+_TABLE = tuple(
+    label for name, cells in _table(_LONG).items() for label in (*cells, f"{name}, {UNIFORM}")
+)
+EXPERIMENTS = (
+    Experiment(
+        "joint-figures", "Dubey, Figures 1 and 2", _FIGURES,
+        partial(_run, table=False, steps=_SHORT), 20, _FIGURES,
+        tuple(label for label, (_, private) in _figures().items() if private),
+    ),
+    Experiment(
+        "joint-table", "Dubey, Table 1 at T = 10 000", _TABLE,
+        partial(_run, table=True, steps=_LONG), 10,
+        ("camelback, paper noise, α = 1", *(f"{name}, {NON_PRIVATE}" for name in BENCHMARKS)),
+        ("camelback, paper noise, α = 1",),
+    ),
+)  # fmt: skip
+
 
 _T, _ZETA = 1024, 0.1
 
@@ -37,7 +120,7 @@ _T, _ZETA = 1024, 0.1
 # -- lemmas on noise -------------------------------------------------------------------------------
 
 
-def lemma_2(records: Records, printed: bool) -> Measured:
+def lemma_2(records: Records, printed: bool) -> Measurement:
     """ε(β) of the lemma's noise, in either reading."""
     given = [(1.0, 0.1, bound) for bound in (1.0, 10.0, 100.0)] + [(10.0, 0.1, 10.0)]
     costs = [lemma_2_cost(alpha, beta, bound, printed=printed) for alpha, beta, bound in given]
@@ -45,13 +128,13 @@ def lemma_2(records: Records, printed: bool) -> Measured:
     return _lemma(costs, f"{read}; attained by a pair of users, so that more than α is false.")
 
 
-def lemma_5(records: Records, alphas: list[float]) -> Measured:
+def lemma_5(records: Records, alphas: list[float]) -> Measurement:
     """ε(β) of the whole release of Lemma 5."""
     costs = [lemma_5_cost(alpha, beta, 1.0) for alpha in alphas for beta in (0.1, 1e-3, 1e-5)]
     return _lemma(costs, "Of both halves together, for the worst pair of users, which exists.")
 
 
-def _lemma(costs: list[Cost], because: str) -> Measured:
+def _lemma(costs: list[Cost], because: str) -> Measurement:
     numbers = [
         Number(f"ε at δ = {c.beta:g}, claimed α = {c.alpha:g}, B = {c.bound:g}", c.epsilon,
                paper=c.alpha)
@@ -60,10 +143,10 @@ def _lemma(costs: list[Cost], because: str) -> Measured:
     false = any(cost.verdict == "false" for cost in costs)
     holds = all(cost.verdict == "holds" for cost in costs)
     no = Verdict.REFUTED if false else Verdict.NOT_REPRODUCED
-    return judged(holds, numbers, because, no=no)
+    return judge(holds, numbers, because, no=no)
 
 
-def tight_noise(records: Records) -> Measured:
+def tight_noise(records: Records) -> Measurement:
     """Exactly calibrated noise beside the lemma's, at the same certified claim."""
     record = records("joint-figures")
     numbers, better = [], True
@@ -76,10 +159,10 @@ def tight_noise(records: Records) -> Measured:
     numbers.append(Number("ε proved at β = 0.1 for α = 1", proved, paper=1.0))
     better &= proved <= 1.0 + 1e-9
     because = "Improved where regret is less at every α, by two errors, with the claim proved."
-    return judged(better, numbers, because, yes=Verdict.IMPROVED)
+    return judge(better, numbers, because, yes=Verdict.IMPROVED)
 
 
-def lemma_3(records: Records) -> Measured:
+def lemma_3(records: Records) -> Measurement:
     """How often the noise leaves the spectrum of the lemma, with its shift and its κ."""
     m, levels = 28, 11
     sigma = lemma_2_sigma(1.0, 0.1, steps=_T, bound=1.0)
@@ -94,7 +177,7 @@ def lemma_3(records: Records) -> Measured:
     return _spectrum(drawn, shift, sigma * math.sqrt(levels / shift) * tail)
 
 
-def lemma_6(records: Records) -> Measured:
+def lemma_6(records: Records) -> Measurement:
     """The same for the sum of T users' noise under local privacy."""
     m = 28
     shift = lemma_6_shift(1.0, steps=_T, size=m, confidence=_ZETA)
@@ -108,7 +191,7 @@ def lemma_6(records: Records) -> Measured:
 
 def _spectrum(
     drawn: Callable[[np.random.Generator], tuple[Array, Array]], shift: float, kappa: float
-) -> Measured:
+) -> Measurement:
     """How far draws of noise on the matrix (m, m) and on the vector (m,) are inside."""
     draws, rng = 1000, np.random.default_rng(0)
     outside, loosest, largest = 0, 0.0, 0.0
@@ -121,7 +204,7 @@ def _spectrum(
         largest = max(largest, norm / kappa)
         outside += bool(values[0] < shift or values[-1] > 3.0 * shift or norm > kappa)
     upper = clopper_pearson(outside, draws, 1e-6)[1]
-    return judged(
+    return judge(
         outside == 0,
         [Number("draws outside of the stated spectrum", outside, runs=draws, paper=0),
          Number("upper bound of that probability, at confidence 1 − 1e-6", upper),
@@ -133,10 +216,10 @@ def _spectrum(
     )  # fmt: skip
 
 
-def lemma_4(records: Records) -> Measured:
+def lemma_4(records: Records) -> Measurement:
     """ε of a whole run under local joint privacy beside that of one user's release."""
     whole, one = (guarantee(LocalJointGPUCB(steps=steps).plan(), 0.1) for steps in (_T, 1))
-    return judged(
+    return judge(
         math.isclose(whole.epsilon, one.epsilon, rel_tol=1e-9) and whole.epsilon <= 1.0 + 1e-9,
         [Number("ε of the run of 1024 users", whole.epsilon, paper=1.0),
          Number("ε of one user's release", one.epsilon)],
@@ -149,7 +232,7 @@ def lemma_4(records: Records) -> Measured:
 # -- features and widths ---------------------------------------------------------------------------
 
 
-def quadrature(records: Records) -> Measured:
+def quadrature(records: Records) -> Measurement:
     """The uniform error of quadrature features beside the bound of Theorem 2."""
     numbers, holds = [], True
     for length, d, nodes in ((1.0, 1, 6), (1.0, 2, 6), (1.0, 2, 8), (0.2, 1, 24), (0.2, 2, 24)):
@@ -169,7 +252,7 @@ def quadrature(records: Records) -> Measured:
         "Reproduced on the theorem's domain. The experiments are on a ball of radius 2, where the "
         "bound with their l does not hold: the domain has to be scaled, and l with it."
     )
-    return judged(holds, numbers, because, no=Verdict.REFUTED)
+    return judge(holds, numbers, because, no=Verdict.REFUTED)
 
 
 def _theorem_2(length: float, d: int, nodes: int) -> float:
@@ -190,7 +273,7 @@ def _worst(features: QuadratureFeatures, domain: Box | Ball) -> float:
     return float(found.max())
 
 
-def concentration(records: Records) -> Measured:
+def concentration(records: Records) -> Measurement:
     """How often |μ̂ − μ̃| is within the width of Theorem 1, and how wide it is."""
     config = JointGPUCB(width=Width.THEOREM, width_multiplier=1.0)
     learner, m, rounds, trials = config.learner(), config.size, 512, 100
@@ -213,7 +296,7 @@ def concentration(records: Records) -> Measured:
         ratios.append(float((apart / widths).max()))
         inside += ratios[-1] <= 1.0
     upper = 1.0 - clopper_pearson(inside, trials, 1e-6)[0]
-    return judged(
+    return judge(
         inside >= (1 - _ZETA / 2) * trials,
         [Number("share of trials within the width", inside / trials, runs=trials,
                 paper=1 - _ZETA / 2),
@@ -225,7 +308,7 @@ def concentration(records: Records) -> Measured:
     )  # fmt: skip
 
 
-def growth(records: Records, cell: str, limit: float) -> Measured:
+def growth(records: Records, cell: str, limit: float) -> Measurement:
     """The exponent with which regret grows, with the theorem's width and without."""
     record = records("joint-figures")
     theory = "theorem's width, tight noise, α = 1" if cell != _LOCAL else _LOCAL_THEORY
@@ -233,7 +316,7 @@ def growth(records: Records, cell: str, limit: float) -> Measured:
     for name in (cell, theory, NON_PRIVATE, "uniform play"):
         numbers.append(Number(f"exponent of T in the regret, {name}", *exponent(record.cell(name))))
         numbers.append(Number.of(f"regret, {name}", record.cell(name)))
-    return judged(
+    return judge(
         numbers[0].ours + ERRORS * numbers[0].error < limit,
         numbers,
         f"Reproduced where the exponent with which regret grows up to T = 1024 is below {limit:g} "
@@ -248,37 +331,37 @@ _LOCAL, _LOCAL_THEORY = "local, tight noise, α = 10", "local, theorem's width, 
 # -- figures and tables ----------------------------------------------------------------------------
 
 
-def _ordered(records: Records, names: list[str], because: str) -> Measured:
+def _ordered(records: Records, names: list[str], because: str) -> Measurement:
     """Reproduced where regret falls along the names, and from the first to the last for sure."""
     record = records("joint-figures")
     numbers = [Number.of(f"regret, {name}", record.cell(name)) for name in names]
     falls = all(not_worse(record.less(b, a)) for a, b in pairwise(names))
     mean, error = record.less(names[-1], names[0])
     numbers.append(Number("last less first, paired", mean, error, record.cell(names[0]).trials))
-    return judged(falls and mean < -ERRORS * error, numbers, because)
+    return judge(falls and mean < -ERRORS * error, numbers, because)
 
 
-def figure_1(records: Records, noise: str) -> Measured:
+def figure_1(records: Records, noise: str) -> Measurement:
     """Regret against α."""
     names = [figure_label(noise, alpha, 0.1) for alpha in ALPHAS] + [NON_PRIVATE]
     because = "Reproduced where regret never rises with α by more than two paired errors."
     return _ordered(records, names, because)
 
 
-def figure_2(records: Records, noise: str) -> Measured:
+def figure_2(records: Records, noise: str) -> Measurement:
     """Regret against β."""
     names = [figure_label(noise, 1.0, beta) for beta in BETAS]
     because = "Reproduced where regret never rises with β by more than two paired errors."
     return _ordered(records, names, because)
 
 
-def doubling(records: Records) -> Measured:
+def doubling(records: Records) -> Measurement:
     """Remark 5: what it costs not to know T."""
     record, cell = records("joint-figures"), "doubling, tight noise, α = 1"
     known = figure_label("tight", 1.0, 0.1)
     both = [guarantee(JointGPUCB(doubling=each).plan(), 0.1).epsilon for each in (True, False)]
     ratio = record.cell(cell).regret[0] / record.cell(known).regret[0]
-    return judged(
+    return judge(
         ratio <= math.log2(_T) and both[0] <= both[1] + 1e-9,
         [Number.of("regret with doubling", record.cell(cell)),
          Number.of("regret with T known", record.cell(known)),
@@ -288,7 +371,7 @@ def doubling(records: Records) -> Measured:
     )  # fmt: skip
 
 
-def table_1(records: Records, function: str) -> Measured:
+def table_1(records: Records, function: str) -> Measurement:
     """Regret at three α over the non-private one, beside the printed ratios."""
     record, printed = records("joint-table"), PRINTED[function]
     base = f"{function}, {NON_PRIVATE}"
@@ -308,7 +391,7 @@ def table_1(records: Records, function: str) -> Measured:
         mean, error = record.less(after, before)
         rises &= mean > ERRORS * error
     numbers.append(Number.of("uniform play", record.cell(f"{function}, uniform play")))
-    return judged(
+    return judge(
         rises,
         numbers,
         "Reproduced where regret rises with every fall of α, by two paired errors, with "
@@ -317,7 +400,7 @@ def table_1(records: Records, function: str) -> Measured:
     )
 
 
-def larger_effect(records: Records) -> Measured:
+def larger_effect(records: Records) -> Measurement:
     """Whether regret grows faster than α^−½ from α = 10 to 0.1, which would be tenfold."""
     record, numbers = records("joint-table"), []
     for function, printed in PRINTED.items():
@@ -328,7 +411,7 @@ def larger_effect(records: Records) -> Measured:
             what = f"{function}, {noise} noise: regret at α = 0.1 over that at α = 10"
             figure = round(printed[3] / printed[1], 2)
             numbers.append(Number(what, ratio, error, ends[0].trials, figure))
-    return judged(
+    return judge(
         all(number.ours > 10.0 for number in numbers),
         numbers,
         "The bound has α^−½, a factor of 10 here. Neither the printed figures (2.7 to 4.3) nor "

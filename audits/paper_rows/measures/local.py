@@ -1,42 +1,185 @@
-"""Zhou & Tan 2021."""
+"""Zhou & Tan 2021: Figures 2 and 3, truncation of sub-Weibull rewards, and what is measured."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from audits.paper_rows.experiments.local import ALL_PANELS, STEPS, THETAS, label
-from audits.paper_rows.measured import (
+from audits.paper_rows.measurement import (
     ERRORS,
-    Measured,
+    Measurement,
     Number,
     Records,
     Verdict,
     exponent,
-    judged,
+    judge,
 )
+from audits.paper_rows.recording import Experiment
 from dpaudit import guarantee
+from dpaudit.base.fields import Positive
+from private_bo.gp import Matern
 from private_bo.gp.types import Array
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
-from private_bo.local.experiments.panels import TUNED, Algorithm, run_trial
-from private_bo.local.schedules import (
+from private_bo.local.experiments.figure2 import (
+    PANELS,
+    THEOREM,
+    TUNED,
+    Algorithm,
+    Panel,
+    Trial,
+    run_trial,
+)
+from private_bo.local.policies import (
+    Constants,
     LaplaceFeatureTruncation,
     LaplaceTruncation,
     MedianOfMeans,
+    RewardTruncation,
+    Users,
+    clear_channel,
+    truncated_gp_ucb,
 )
+from private_bo.problems import BanditProblem, synthetic
+from private_bo.problems.bandit import Noise
+
+STEPS, TRIALS = 1000, 30
+APPENDIX = (
+    Panel("A", "synthetic-se", 1.0, "synthetic, SE"),
+    Panel("B", "sensors", 1.0, "light sensors"),
+    Panel("C", "stocks", 0.5, "stocks"),
+)
+ALL_PANELS = {panel.letter: panel for panel in (*PANELS, *APPENDIX)}
+"""Figure 2 in small letters, Figure 3 of the appendix in capital ones."""
+THETAS = (0.5, 1.0, 2.0)
+"""Tail parameters of Section 4.3: sub-Gaussian, sub-exponential, and heavier."""
+_UNIFORM = "uniform play"
+_THEOREM = ", theorem's width"
+
+
+def label(letter: str, algorithm: Algorithm | None, *, theorem: bool = False) -> str:
+    """The cell of an algorithm in a panel; of uniform play without one."""
+    if algorithm is None:
+        return f"{letter}: {_UNIFORM}"
+    return f"{letter}: {ALL_PANELS[letter].name_of(algorithm)}{_THEOREM if theorem else ''}"
+
+
+_PLAYED = {
+    label(letter, algorithm, theorem=theorem): (panel, algorithm, theorem)
+    for letter, panel in ALL_PANELS.items()
+    for algorithm in Algorithm
+    for theorem in (False, True)
+}
+
+
+def _panel_trial(panel: Panel, algorithm: Algorithm, theorem: bool, trial: int) -> Trial:
+    setting = THEOREM if theorem else TUNED[algorithm, panel.epsilon is not None]
+    seed = np.random.SeedSequence(0, spawn_key=(ord(panel.letter), trial))
+    return run_trial(panel, algorithm, setting, STEPS, seed)
+
+
+def _panels(cells: Sequence[str], trial: int) -> Mapping[str, Array]:
+    found: dict[str, Array] = {}
+    for cell in cells:
+        if cell.endswith(_UNIFORM):
+            panel = ALL_PANELS[cell[0]]
+            each = _panel_trial(panel, Algorithm.TGP, False, trial).uniform
+            found[cell] = each * np.arange(1.0, STEPS + 1)
+        else:
+            found[cell] = _panel_trial(*_PLAYED[cell], trial).regret
+    return found
+
+
+@dataclass(frozen=True)
+class SubWeibull(Noise):
+    """P(|X| > x) = exp(−x^{1/θ}), symmetric: sub-Weibull with tail parameter θ (equation 5).
+
+    Attributes:
+        theta: θ.
+    """
+
+    theta: Positive = 1.0
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """One draw."""
+        return float(rng.choice([-1.0, 1.0]) * rng.exponential() ** self.theta)
+
+    @property
+    def bound(self) -> float:
+        """Infinite."""
+        return math.inf
+
+    @property
+    def second_moment(self) -> float:
+        """Γ(1 + 2θ)."""
+        return math.gamma(1 + 2 * self.theta)
+
+
+@dataclass(frozen=True)
+class _LogTruncation(RewardTruncation):
+    """TGP-UCB that truncates at B + (ln t)^θ, as Section 4.3 proposes."""
+
+    theta: float = 1.0
+
+    def threshold(self, t: int) -> float:
+        return self.constants.B + math.pow(math.log(max(t, 1)), self.theta)
+
+
+def _truncated(cells: Sequence[str], trial: int) -> Mapping[str, Array]:
+    found = {}
+    for cell in cells:
+        how, theta = cell.split(", θ = ")
+        seeds = np.random.SeedSequence(0, spawn_key=(ord("w"), trial)).spawn(2)
+        noise = SubWeibull(float(theta))
+        problem = synthetic(Matern(0.2, nu=2.5), noise, np.random.default_rng(seeds[0]))
+        if how == _UNIFORM:
+            gap = float(problem.f.max() - problem.f.mean())
+            found[cell] = gap * np.arange(1.0, STEPS + 1)
+        else:
+            found[cell] = _one_truncated(how, noise.theta, problem, seeds[1])
+    return found
+
+
+def _one_truncated(
+    how: str, theta: float, problem: BanditProblem, seed: np.random.SeedSequence
+) -> Array:
+    public = Constants(STEPS, problem.B, math.inf, problem.v, problem.c, 0.1, 1.0, 0.3)
+    slow = _LogTruncation(public, theta)
+    schedule = slow if how == "at (ln t)^θ" else RewardTruncation(public)
+    rng = np.random.default_rng(seed)
+    outcome = truncated_gp_ucb(Users(problem, clear_channel, rng, 1), schedule, rng)
+    return problem.regret(outcome.choices)
+
+
+_SHOWN = tuple(_PLAYED) + tuple(label(letter, None) for letter in ALL_PANELS)
+_WEIBULL = tuple(
+    f"{how}, θ = {theta:g}" for theta in THETAS for how in ("at (ln t)^θ", "at t^(1/4)", _UNIFORM)
+)
+EXPERIMENTS = (
+    Experiment(
+        "local-panels", "Zhou & Tan, Figures 2 and 3", _SHOWN, _panels, TRIALS, _SHOWN,
+        rounds="response",
+    ),
+    Experiment(
+        "local-sub-weibull", "Zhou & Tan, truncation of sub-Weibull rewards", _WEIBULL, _truncated,
+        TRIALS, _WEIBULL, rounds="response",
+    ),
+)  # fmt: skip
+
 
 _T, _DELTA = STEPS, 0.1
 
 
-def lemma_1(records: Records) -> Measured:
+def lemma_1(records: Records) -> Measurement:
     """ε of the Laplace mechanism with the clip, and what one reward beyond the range costs."""
     subject = LDPTGPUCB()
     proved = guarantee(subject.plan(), 0.0).epsilon
     # Without the clip, rewards 3(B+R) and −(B+R) are told apart by their distance over the scale.
     unclipped = 4.0 * subject.clip_bound / (2.0 * subject.clip_bound / subject.epsilon)
-    return judged(
+    return judge(
         proved <= subject.epsilon * (1 + 1e-9),
         [Number("ε proved, with a clip at B + R", proved, paper=1.0),
          Number("ε of one reward at 3 (B + R), without the clip", unclipped)],
@@ -49,21 +192,21 @@ def _gaussian_bound() -> float:
     return math.sqrt(2.0 * math.log(2.0 * _T / _DELTA))
 
 
-def unbounded_noise(records: Records) -> Measured:
+def unbounded_noise(records: Records) -> Measurement:
     """With which probability any of T normal noises is beyond R."""
     each = math.erfc(_gaussian_bound() / math.sqrt(2.0))
     beyond = -math.expm1(_T * math.log1p(-each))
     numbers = [Number("probability that a noise of the run is beyond R", beyond, paper=_DELTA)]
-    return judged(beyond <= _DELTA, numbers, "Exact for normal noise, T = 1000, δ = 0.1.")
+    return judge(beyond <= _DELTA, numbers, "Exact for normal noise, T = 1000, δ = 0.1.")
 
 
-def unbounded_inputs(records: Records) -> Measured:
+def unbounded_inputs(records: Records) -> Measurement:
     """δ(ε) of two rewards beyond the range, in closed form, beside the δ that is claimed."""
     epsilon, bound = 1.0, 1.0 + _gaussian_bound()
     scale = 2.0 * bound / epsilon
     cost = -math.expm1((epsilon - 6.0 * bound / scale) / 2.0)  # rewards ±3(B+R)
     clipped = guarantee(LDPTGPUCB(noise_bound=_gaussian_bound()).plan(), 0.0)
-    return judged(
+    return judge(
         cost <= _DELTA,
         [Number("δ at ε = 1 of the rewards ±3 (B + R)", cost, paper=_DELTA),
          Number("ε with the clip, at δ = 0", clipped.epsilon)],
@@ -74,7 +217,7 @@ def unbounded_inputs(records: Records) -> Measured:
     )  # fmt: skip
 
 
-def inequality(records: Records) -> Measured:
+def inequality(records: Records) -> Measurement:
     """KL of what a mechanism releases against 4(e^ε − 1)²TV² of its inputs, on random pairs."""
     rng, worst, pairs = np.random.default_rng(0), 0.0, 200
     points = np.linspace(-1.0, 1.0, 9)
@@ -90,7 +233,7 @@ def inequality(records: Records) -> Measured:
         Number("pairs of laws and ε that were tried", 3.0 * pairs),
     ]
     because = "The step that brings ε into the lower bounds; the bounds have no constants to test."
-    return judged(worst <= 1.0, numbers, because, no=Verdict.REFUTED)
+    return judge(worst <= 1.0, numbers, because, no=Verdict.REFUTED)
 
 
 def _divergences(p: Array, q: Array, grid: Array) -> float:
@@ -102,14 +245,14 @@ def _allowed(epsilon: float, p: Array, q: Array) -> float:
     return 4.0 * math.expm1(epsilon) ** 2 * float(np.abs(p - q).sum() / 2.0) ** 2
 
 
-def matern_exponent(records: Records) -> Measured:
+def matern_exponent(records: Records) -> Measurement:
     """The exponent of e^ε − 1 in the second lower bound: as printed, as proved, and derived."""
     alpha, nu, d = 1.0, 2.5, 1.0
     whole = nu * (1 + alpha) + d * alpha
     printed = -2 * alpha / (1 + alpha) + 2 * d * alpha**2 / whole**alpha
     proof = -2 * alpha / (1 + alpha) + 2 * d * alpha**2 / ((1 + alpha) * whole)
     derived = -2 * nu / (2 * nu + d)  # T^{(ν+d)/(2ν+d)} with T(e^ε−1)² for T in the packing
-    return judged(
+    return judge(
         math.isclose(printed, derived),
         [Number("exponent, derived from the packing", derived, paper=printed),
          Number("exponent in the appendix", proof)],
@@ -121,12 +264,12 @@ def matern_exponent(records: Records) -> Measured:
 # -- theorems on regret ----------------------------------------------------------------------------
 
 
-def _empty(least: float, algorithm: Algorithm, records: Records, from_round: float) -> Measured:
+def _empty(least: float, algorithm: Algorithm, records: Records, from_round: float) -> Measurement:
     """A bound beside the largest regret there is, 2BT, and what its widths gave."""
     cell = records("local-panels").cell(label("a", algorithm, theorem=True))
     uniform = records("local-panels").cell(label("a", None))
     largest = 2.0 * _T
-    return judged(
+    return judge(
         least < largest and cell.regret[0] <= least,
         [Number("the bound is at least, at T = 1000", least),
          Number("largest regret there is, 2BT", largest),
@@ -148,7 +291,7 @@ def _first_round(width_at_horizon: float) -> float:
     return float(f"{(2.0 * width_at_horizon) ** 2:.2g}")
 
 
-def theorem_2(records: Records) -> Measured:
+def theorem_2(records: Records) -> Measurement:
     """LDP-ATA-GP-UCB."""
     schedule = LaplaceFeatureTruncation(LDPATAGPUCB().constants)
     width = schedule.width(_T, 1)  # more features make it wider
@@ -156,7 +299,7 @@ def theorem_2(records: Records) -> Measured:
     return _empty(least, Algorithm.ATA, records, _first_round(width))
 
 
-def theorem_3(records: Records) -> Measured:
+def theorem_3(records: Records) -> Measurement:
     """LDP-TGP-UCB."""
     schedule = LaplaceTruncation(LDPTGPUCB().constants)
     widths = np.array([schedule.width(t, 0.0) for t in range(_T)])
@@ -164,7 +307,7 @@ def theorem_3(records: Records) -> Measured:
     return _empty(least, Algorithm.TGP, records, _first_round(float(widths[-1])))
 
 
-def theorem_4(records: Records) -> Measured:
+def theorem_4(records: Records) -> Measurement:
     """LDP-MoMA-GP-UCB, whose epochs are k plays each."""
     subject = LDPMoMAGPUCB()
     width = MedianOfMeans(subject.constants).width(1, 1)
@@ -180,7 +323,7 @@ _COMPETITIVE = 1.2
 """So many times the regret of another may an algorithm have and compete with it."""
 
 
-def panel(records: Records, letter: str) -> Measured:
+def panel(records: Records, letter: str) -> Measurement:
     """MoMA beside the better of the others."""
     record, others = records("local-panels"), (Algorithm.ATA, Algorithm.TGP)
     mine = label(letter, Algorithm.MOMA)
@@ -195,7 +338,7 @@ def panel(records: Records, letter: str) -> Measured:
     learnt = mean < -ERRORS * error
     most = 1.0 + (difference[0] + ERRORS * difference[1]) / record.cell(best).regret[0]
     share = 100.0 * record.cell(least).regret[0] / record.cell(names[-1]).regret[0]
-    return judged(
+    return judge(
         learnt and most <= _COMPETITIVE,
         numbers,
         f"Reproduced where something is learnt, and MoMA has at most {100 * _COMPETITIVE:.0f} % of "
@@ -205,7 +348,7 @@ def panel(records: Records, letter: str) -> Measured:
     )
 
 
-def cheaper(records: Records) -> Measured:
+def cheaper(records: Records) -> Measurement:
     """Processor time of ATA over MoMA's, in the private panels."""
     numbers = []
     for letter in "abc":
@@ -214,7 +357,7 @@ def cheaper(records: Records) -> Measured:
         numbers.append(Number(f"processor time, ATA over MoMA, panel {letter}", round(ratio, 1)))
     plays = TUNED[Algorithm.MOMA, True].plays_per_epoch
     because = f"One run each at T = 1000, k = {plays}; a timing, which differs from run to run."
-    return judged(all(number.ours > 1.0 for number in numbers), numbers, because)
+    return judge(all(number.ours > 1.0 for number in numbers), numbers, because)
 
 
 def _seconds(letter: str, algorithm: Algorithm) -> float:
@@ -227,7 +370,7 @@ def _seconds(letter: str, algorithm: Algorithm) -> float:
     return min(spent)
 
 
-def sub_weibull(records: Records) -> Measured:
+def sub_weibull(records: Records) -> Measurement:
     """Truncation at (ln t)^θ for three tails: how regret grows, beside truncation at t^{1/4}."""
     record, numbers, good = records("local-sub-weibull"), [], True
     for theta in THETAS:
@@ -242,4 +385,4 @@ def sub_weibull(records: Records) -> Measured:
         "0.9. At θ = 2 the factor (ln T)^θ is still larger than t^{1/4}, and the other truncation "
         "is the better one."
     )
-    return judged(good, numbers, because)
+    return judge(good, numbers, because)

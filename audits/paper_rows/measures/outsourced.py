@@ -1,41 +1,151 @@
-"""Kharkovskii, Dai & Low 2020."""
+"""Kharkovskii, Dai & Low 2020: Tables 1 to 9, Figure 2, Branin, and what is measured of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 
-from audits.outsourced.column_space import column_space_audit, disjoint_supports
+from audits.outsourced.attacks import column_space_audit, disjoint_supports
 from audits.outsourced.neighbours import Neighbours, problem_rows
-from audits.paper_rows.experiments.outsourced import (
-    CLEAR,
-    EXPONENTS,
-    TABLES,
-    certified_label,
-    label,
-    problem_of,
-)
-from audits.paper_rows.measured import (
+from audits.paper_rows.measurement import (
     ERRORS,
-    Measured,
+    Measurement,
     Number,
     Records,
     Verdict,
-    agreeing,
-    judged,
+    judge,
+    judge_agreement,
     not_worse,
 )
+from audits.paper_rows.recording import Experiment
 from dpaudit import Ledger, guarantee
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
-from private_bo.outsourced import CertifiedCurator, Curator
-from private_bo.outsourced.rows import inflated
+from private_bo.gp.types import Array
+from private_bo.outsourced import (
+    CertifiedCurator,
+    Curator,
+    Hyperparameters,
+    Modeller,
+    OutsourcedProblem,
+    grid_problem,
+    loans,
+    properties,
+)
+from private_bo.outsourced.experiments.tables import Cell, curves_of
+from private_bo.outsourced.problems import grid_rows, inflate_singular_values
 
+CLEAR = "rows in the clear"
+TABLES: Mapping[str, Mapping[float, tuple[tuple[int, float], ...]]] = {
+    "grid": {
+        1.1: ((3, 0.073), (6, 0.038), (8, 0.018), (10, 0.014), (15, 0.118), (20, 0.137)),
+        1.3: ((3, 0.091), (9, 0.009), (12, 0.019), (15, 0.008), (20, 0.127), (30, 0.134)),
+        1.5: ((5, 0.05), (10, 0.021), (15, 0.003), (20, 0.002), (30, 0.094), (50, 0.142)),
+    },
+    "loans": {
+        2.7: ((3, 0.083), (6, 0.088), (8, 0.078), (10, 0.069), (15, 0.081), (20, 0.076)),
+        2.9: ((3, 0.091), (9, 0.076), (12, 0.078), (15, 0.077), (20, 0.1), (30, 0.096)),
+        3.1: ((5, 0.097), (10, 0.091), (15, 0.069), (20, 0.084), (30, 0.104), (50, 0.127)),
+    },
+    "properties": {
+        2.6: ((3, 0.682), (6, 0.516), (8, 0.495), (10, 0.485), (15, 0.485), (20, 0.493)),
+        2.8: ((3, 0.567), (9, 0.553), (12, 0.479), (15, 0.453), (20, 0.493), (30, 0.52)),
+        3.0: ((5, 0.591), (10, 0.523), (15, 0.486), (20, 0.482), (30, 0.489), (50, 0.488)),
+    },
+}
+"""r and regret as printed in Tables 1 to 9, by data and exponent of ε."""
+EXPONENTS = {
+    "grid": (10, (1.1, 0.9, 0.0)),
+    "loans": (15, (2.9, 2.0, 1.0)),
+    "properties": (15, (2.8, 1.0, 0.5)),
+    "branin": (10, (1.1, 0.9, 0.0)),
+}
+"""r and exponents of ε in Figure 2 a, b and c; for Branin those of the grid."""
+_TRIALS = 50
+_ROUNDS = {"properties": 100}
 _DELTA = {"properties": 1e-4}
 
 
-def theorem_1(records: Records, exponents: list[float]) -> Measured:
+def label(exponent: float, dimension: int) -> str:
+    """The cell of the paper's curator."""
+    return f"ε = e^{exponent:g}, r = {dimension}"
+
+
+def certified_label(exponent: float) -> str:
+    """The cell of the curator that has a proof."""
+    return f"certified, ε = e^{exponent:g}"
+
+
+@lru_cache(maxsize=4)
+def _fixed(name: str) -> OutsourcedProblem:
+    if name == "loans":
+        return loans()
+    return properties() if name == "properties" else _branin()
+
+
+def _branin() -> OutsourcedProblem:
+    """The Branin-Hoo function (minimised) on a grid of 100 × 100, in its standard deviations."""
+    rows = grid_rows()
+    unit = (rows - rows.min(axis=0)) / np.ptp(rows, axis=0)
+    x, y = 15.0 * unit[:, 0] - 5.0, 15.0 * unit[:, 1]
+    bowl = y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6
+    values = -(bowl**2 + 10 * (1 - 1 / (8 * math.pi)) * np.cos(x) + 10)
+    return OutsourcedProblem("branin", rows, (values - values.mean()) / values.std(), 1e-5)
+
+
+def problem_of(name: str, seed: np.random.SeedSequence | None = None) -> OutsourcedProblem:
+    """The data of an experiment; the function on the grid is drawn from the seed."""
+    return grid_problem(np.random.default_rng(seed)) if name == "grid" else _fixed(name)
+
+
+@lru_cache(maxsize=4)
+def _cells(name: str) -> dict[str, Cell]:
+    given = Hyperparameters(5.0) if name == "grid" else None
+    columns, steps, delta = 2 + (name == "loans"), _ROUNDS.get(name, 50), _DELTA.get(name, 1e-5)
+    theory = Modeller(given, steps=steps)
+    narrow = Modeller(given, steps=steps, width_multiplier=0.7)
+    dimension, exponents = EXPONENTS[name]
+    pairs = [(exponent, dimension) for exponent in exponents]
+    for exponent, row in TABLES.get(name, {}).items():
+        pairs += [(exponent, r) for r, _ in row]
+    made = {CLEAR: Cell(None, theory)}
+    for exponent, r in dict.fromkeys(pairs):
+        made[label(exponent, r)] = Cell(Curator(math.exp(exponent), delta, r, columns), theory)
+    for exponent in exponents:
+        curator = CertifiedCurator(math.exp(exponent), delta, dimension, columns)
+        made[certified_label(exponent)] = Cell(curator, narrow)
+    return made
+
+
+def _run(cells: Sequence[str], trial: int, name: str) -> Mapping[str, Array]:
+    problem_seed, *seeds = np.random.SeedSequence(0, spawn_key=(trial,)).spawn(3)
+    known = _cells(name)
+    problem = problem_of(name, problem_seed)
+    found = {}
+    for cell in cells:
+        (curve,) = curves_of(problem, [known[cell]], *seeds)
+        found[cell] = curve[known[cell].modeller.initial - 1 :]
+    return found
+
+
+_TITLES = {
+    "grid": "Kharkovskii et al., synthetic grid",
+    "loans": "Kharkovskii et al., loans",
+    "properties": "Kharkovskii et al., properties (Taipei stands in for Singapore)",
+    "branin": "Kharkovskii et al., Branin-Hoo",
+}
+EXPERIMENTS = tuple(
+    Experiment(
+        f"outsourced-{name}", title, tuple(_cells(name)), partial(_run, name=name), _TRIALS,
+        tuple(_cells(name)), rounds="iteration, the start being 1", regret="simple regret",
+    )
+    for name, title in _TITLES.items()
+)  # fmt: skip
+
+
+def theorem_1(records: Records, exponents: list[float]) -> Measurement:
     """Whether one release tells two neighbours apart, whatever ε."""
     pair, numbers, refuted = Neighbours.of("grid"), [], True
     for exponent in exponents:
@@ -50,7 +160,7 @@ def theorem_1(records: Records, exponents: list[float]) -> Measured:
         numbers.append(
             Number(f"releases told apart, of {2 * told.runs}, ε = e^{exponent:g}", right)
         )
-    return judged(
+    return judge(
         not refuted,
         numbers,
         "The columns of a release span the column space of the rows. Those of two neighbours "
@@ -59,7 +169,7 @@ def theorem_1(records: Records, exponents: list[float]) -> Measured:
     )
 
 
-def distances(records: Records, inflate: bool) -> Measured:
+def distances(records: Records, inflate: bool) -> Measurement:
     """How often some distance leaves the range of Lemma 1, or of Theorem 2 with inflation."""
     rows, nu, mu, draws = problem_rows("taipei"), 0.45, 0.1, 400
     n, rng = len(rows), np.random.default_rng(0)
@@ -67,7 +177,7 @@ def distances(records: Records, inflate: bool) -> Measured:
     curator = Curator(math.exp(1.0), 1e-4, dimension=r)
     centred = rows - rows.mean(axis=0)
     least = float(np.linalg.svd(centred, compute_uv=False)[-1])
-    released = inflated(centred, curator.omega) if inflate else centred
+    released = inflate_singular_values(centred, curator.omega) if inflate else centred
     above = 1.0 + curator.omega**2 / least**2 if inflate else 1.0
     first, second = np.triu_indices(n, 1)
     true, moved = (each[first] - each[second] for each in (centred, released))
@@ -88,10 +198,10 @@ def distances(records: Records, inflate: bool) -> Measured:
         Number("r that is needed, where the experiments have 3 to 50", r),
     ]  # fmt: skip
     because = f"All pairs of {n} properties, ν = {nu}, μ = {mu}."
-    return judged(upper <= mu, numbers, because, no=Verdict.REFUTED)
+    return judge(upper <= mu, numbers, because, no=Verdict.REFUTED)
 
 
-def theorem_3(records: Records) -> Measured:
+def theorem_3(records: Records) -> Measurement:
     """What its conditions ask for in the paper's own synthetic experiment."""
     rows, printed_length, bound, target = problem_rows("grid"), 1.25, 4.0, 1.0
     d = 50.0 / printed_length
@@ -101,7 +211,7 @@ def theorem_3(records: Records) -> Measured:
     root = math.sqrt(r * math.log(2e5)) * math.log(16 * r / 1e-5)
     epsilon = 16.0 * root / least
     largest = math.exp(EXPONENTS["grid"][1][0])
-    return judged(
+    return judge(
         r <= 50 and epsilon <= largest,
         [Number("r that is needed for ε_ucb = 1, L = 4", float(f"{r:.3g}"), paper=10),
          Number("ε from which σ_min ≥ ω at that r", float(f"{epsilon:.3g}"),
@@ -111,7 +221,7 @@ def theorem_3(records: Records) -> Measured:
     )  # fmt: skip
 
 
-def branch(records: Records, data: str) -> Measured:
+def branch(records: Records, data: str) -> Measurement:
     """The largest of the printed r at which σ_min ≥ ω."""
     rows = problem_of(data).rows
     least = float(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[-1])
@@ -124,7 +234,7 @@ def branch(records: Records, data: str) -> Measured:
         every = _not_inflated(data, exponent, least, list(range(1, 300)))
         numbers.append(Number(f"largest of all r, ε = e^{exponent:g}", max(every, default=0)))
     numbers.append(Number("σ_min", round(least, 2)))
-    return agreeing(numbers, f"Computed on {len(rows)} rows.")
+    return judge_agreement(numbers, f"Computed on {len(rows)} rows.")
 
 
 def _not_inflated(data: str, exponent: float, least: float, choices: list[int]) -> list[int]:
@@ -135,7 +245,7 @@ def _not_inflated(data: str, exponent: float, least: float, choices: list[int]) 
 # -- tables and figures ----------------------------------------------------------------------------
 
 
-def table(records: Records, data: str, exponent: float) -> Measured:
+def table(records: Records, data: str, exponent: float) -> Measurement:
     """One table, cell by cell."""
     record = records(f"outsourced-{data}")
     numbers = [
@@ -144,7 +254,7 @@ def table(records: Records, data: str, exponent: float) -> Measured:
     ]
     numbers.append(Number.of(CLEAR, record.cell(CLEAR)))
     because = "A number comes out where it is within 2√2 standard errors, the paper's taken as ours"
-    return agreeing(numbers, because + (f"; {_STAND_IN}" if data == "properties" else "."))
+    return judge_agreement(numbers, because + (f"; {_STAND_IN}" if data == "properties" else "."))
 
 
 _STAND_IN = "414 properties of Taipei stand in for the 2004 of Singapore, which are not at hand."
@@ -160,7 +270,7 @@ def _pairs(data: str) -> Iterator[tuple[float, list[int], list[int]]]:
         yield exponent, kept, [r for r in choices if r not in kept]
 
 
-def inflation(records: Records, data: str) -> Measured:
+def inflation(records: Records, data: str) -> Measurement:
     """By how much regret grows where singular values are inflated."""
     record, numbers, holds = records(f"outsourced-{data}"), [], True
     for exponent, kept, inflated_ones in _pairs(data):
@@ -174,10 +284,10 @@ def inflation(records: Records, data: str) -> Measured:
             numbers.append(Number(what, mean, error, runs))
             holds &= mean > ERRORS * error
     because = "Reproduced where every inflated r has more regret, by two paired errors."
-    return judged(holds and bool(numbers), numbers, because)
+    return judge(holds and bool(numbers), numbers, because)
 
 
-def largest_is_best(records: Records, data: str) -> Measured:
+def largest_is_best(records: Records, data: str) -> Measurement:
     """Whether the largest r without inflation has the least regret of its table."""
     record, numbers, least = records(f"outsourced-{data}"), [], 0
     for exponent, kept, _ in _pairs(data):
@@ -194,7 +304,7 @@ def largest_is_best(records: Records, data: str) -> Measured:
     because += (
         f" In {level} it is within two errors of the least: r hardly matters below the limit."
     )
-    return judged(least == len(numbers), numbers, because)
+    return judge(least == len(numbers), numbers, because)
 
 
 _GAPS = {
@@ -205,7 +315,7 @@ _GAPS = {
 }
 
 
-def figure_2(records: Records, data: str) -> Measured:
+def figure_2(records: Records, data: str) -> Measurement:
     """How much more regret the paper's curator costs than rows in the clear."""
     record, (r, exponents) = records(f"outsourced-{data}"), EXPONENTS[data]
     numbers = []
@@ -220,18 +330,18 @@ def figure_2(records: Records, data: str) -> Measured:
     ]
     if data != "branin":
         because = "Paired differences; the certified curator has a proof, the paper's has none."
-        return agreeing(numbers, because + (f" {_STAND_IN}" if data == "properties" else ""))
+        return judge_agreement(numbers, because + (f" {_STAND_IN}" if data == "properties" else ""))
     because = (
         "The paper's figure is in an appendix that is not at hand, so that nothing can be "
         "compared; these are our numbers."
     )
-    return Measured(tuple(numbers), Verdict.NOT_POSSIBLE, because)
+    return Measurement(tuple(numbers), Verdict.NOT_POSSIBLE, because)
 
 
 # -- future work -----------------------------------------------------------------------------------
 
 
-def future_transformation(records: Records) -> Measured:
+def future_transformation(records: Records) -> Measurement:
     """The certified curator beside the paper's, at the same (ε, δ)."""
     record, numbers, good = records("outsourced-grid"), [], True
     for exponent in EXPONENTS["grid"][1]:
@@ -243,10 +353,10 @@ def future_transformation(records: Records) -> Measured:
     numbers.append(Number("ε proved for the certified curator, e^1.1", proved, paper=math.exp(1.1)))
     good &= proved <= math.exp(1.1) * (1 + 1e-9)
     because = "Improved where it has a proof, and no more regret than the curator without one."
-    return judged(good, numbers, because, yes=Verdict.IMPROVED)
+    return judge(good, numbers, because, yes=Verdict.IMPROVED)
 
 
-def future_outputs(records: Records) -> Measured:
+def future_outputs(records: Records) -> Measurement:
     """Outputs through a mechanism as well: what is proved, and what it costs."""
     regrets: dict[str, list[float]] = {"in the clear": [], "at ε = 1": []}
     for trial in range(_RUNS):
@@ -265,7 +375,7 @@ def future_outputs(records: Records) -> Measured:
         error = float(found.std(ddof=1) / math.sqrt(_RUNS))
         numbers.append(Number(f"regret, outputs {name}", float(found.mean()), error, _RUNS))
     because = "The paper leaves it open; here each output is clipped and has Laplace noise."
-    return judged(math.isfinite(proved), numbers, because, yes=Verdict.IMPROVED)
+    return judge(math.isfinite(proved), numbers, because, yes=Verdict.IMPROVED)
 
 
 _RUNS = 20

@@ -29,7 +29,7 @@ from private_bo.federated import (
     Reliance,
     SamplingScheme,
     Sensitivity,
-    WithoutAgent,
+    ZeroedAgent,
     synthetic,
 )
 from private_bo.federated.algorithms import Server
@@ -45,7 +45,7 @@ def test_wrong_data_are_refused_before_anything_is_released() -> None:
             SMALL.run(data, ledger, np.random.default_rng(0))
         assert len(ledger) == 0
     with pytest.raises(InputError, match="agent is 8"):
-        WithoutAgent(PROBLEM, 8)
+        ZeroedAgent(PROBLEM, 8)
     with pytest.raises(InputError, match="must be one of synthetic"):
         SMALL.load("nowhere", np.random.default_rng(0))
     with pytest.raises(InputError):
@@ -113,7 +113,7 @@ class TestDPFTSDE(SubjectConformance):
         return PROBLEM
 
     def neighbour(self) -> object:
-        return WithoutAgent(PROBLEM, 3)
+        return ZeroedAgent(PROBLEM, 3)
 
     def bad_data(self) -> list[object]:
         return [[], synthetic(9, seed=1, points=60)]
@@ -314,7 +314,7 @@ def test_algorithm_1_as_printed_releases_once_more() -> None:
 @pytest.mark.parametrize("agent", [0, 3])
 def test_replay_finds_no_more_than_declared(agent: int) -> None:
     """Both neighbours with the same noise: an agent's vectors, or zero in every round."""
-    report = replay(replace(SMALL, clip=1.0), PROBLEM, WithoutAgent(PROBLEM, agent), seed=2)
+    report = replay(replace(SMALL, clip=1.0), PROBLEM, ZeroedAgent(PROBLEM, agent), seed=2)
     assert report.clean
     assert len(report.comparisons) == 6
     moved = [each.observed / each.declared for each in report.comparisons]
@@ -333,7 +333,7 @@ def test_replay_sees_the_wrong_clip() -> None:
             return server
 
     wrong = Wrong(**{**configuration(SMALL), "clip": 1.0})
-    report = replay(wrong, PROBLEM, WithoutAgent(PROBLEM, 0), seed=2)
+    report = replay(wrong, PROBLEM, ZeroedAgent(PROBLEM, 0), seed=2)
     assert report.findings[0].rule == "sensitivity-understated"
 
 
@@ -381,7 +381,7 @@ def test_one_region_is_dp_fts() -> None:
 
 
 def test_a_silent_agent_changes_no_other_agents_first_points() -> None:
-    with_it, without = run(SMALL)[0], run(SMALL, WithoutAgent(PROBLEM, 2))[0]
+    with_it, without = run(SMALL)[0], run(SMALL, ZeroedAgent(PROBLEM, 2))[0]
     with_it, without = with_it.for_owner, without.for_owner
     assert with_it.series["simple regret"][0] == without.series["simple regret"][0]
 

@@ -19,8 +19,8 @@ from sklearn.svm import SVC
 from dpaudit.base.errors import InputError
 from private_bo.federated import FederatedProblem, digits, landmines, synthetic
 from private_bo.federated.problems import (
-    Distorted,
     EvaluatedObjective,
+    ScaledObjective,
     TabledObjective,
     _rows_by_agent,
     unit_grid,
@@ -125,7 +125,7 @@ class TestWrongProblems:
 
 def test_another_objective_of_one_agent() -> None:
     problem = FederatedProblem.tabled("t", unit_grid(2), [[0.0, 1.0], [3.0, 2.0]], noise=0.5)
-    other = problem.with_agent(1, Distorted(problem.objectives[1], -2.0))
+    other = problem.with_agent(1, ScaledObjective(problem.objectives[1], -2.0))
     assert other.table.tolist() == [[0, 1], [-6, -4]]
     assert (other.name, other.noise) == ("t", 0.5)
     assert problem.table.tolist() == [[0, 1], [3, 2]]

@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit import Ledger
 from private_bo.federated import DPFTSDE, Refusal, Report, Server
-from private_bo.federated.algorithms import clipped
+from private_bo.federated.algorithms import clip_to_norm
 
 SUBJECT = DPFTSDE(agents=6, regions=2, rate=0.5, features=4, rounds=5, clip=3.0, delta=0.01)
 ROUNDS = range(5)
@@ -73,7 +73,7 @@ def test_a_second_report_of_an_agent_is_refused() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e6, 1e300, 1.7e308])
 def test_clipping_keeps_direction_and_bounds_the_norm(scale: float) -> None:
     vector = np.array([0.6, -0.8, 0.0]) * scale
-    found = clipped(vector, 2.0)
+    found = clip_to_norm(vector, 2.0)
     assert np.linalg.norm(found) <= 2.0 * (1 + 1e-15)
     assert np.allclose(found, vector if scale <= 1 else [1.2, -1.6, 0.0])
-    assert clipped(np.zeros(3), 2.0).tolist() == [0.0, 0.0, 0.0]
+    assert clip_to_norm(np.zeros(3), 2.0).tolist() == [0.0, 0.0, 0.0]

@@ -93,7 +93,7 @@ def test_inclusion_follows_independent_tries() -> None:
     variance = np.linspace(0.0, 1.2, 60)
     embedder = NystromEmbedder(LINE, Matern(0.2, 0.5))
     seen = np.zeros(60)
-    from private_bo.gp.nystrom import _drawn
+    from private_bo.gp.posteriors import _drawn
 
     played = np.flatnonzero(counts)
     for _ in range(20_000):

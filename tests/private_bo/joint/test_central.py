@@ -12,9 +12,9 @@ from dpaudit import Ledger, certify, guarantee
 from dpaudit.certificate import SubjectRecord
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import ContinualNoise, JointGPUCB
-from private_bo.joint.experiments.trials import nonprivate_regret
-from private_bo.joint.problems import bump
+from private_bo.joint.experiments.figures import nonprivate_regret
 from private_bo.joint.statistics import lemma_2_sigma
+from private_bo.joint.subject import bump
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 

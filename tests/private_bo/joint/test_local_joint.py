@@ -9,8 +9,8 @@ from dpaudit import Ledger, guarantee
 from dpaudit.base.errors import InputError
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import LocalJointGPUCB
-from private_bo.joint.problems import bump
 from private_bo.joint.statistics import lemma_5_sigmas, lemma_6_shift
+from private_bo.joint.subject import bump
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 

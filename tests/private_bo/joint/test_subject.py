@@ -13,8 +13,8 @@ from dpaudit import InputError, Ledger
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.joint.parties import RewardGate
-from private_bo.joint.problems import bump
 from private_bo.joint.statistics import CentredStatistics
+from private_bo.joint.subject import bump
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 ROUNDS = 8

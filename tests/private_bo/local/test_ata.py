@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scripted import ACCURACY, DELTA, LAMBDA, constants, nystrom, script
 
-from private_bo.local.policies import Users, adaptively_truncated_gp_ucb, in_the_clear
-from private_bo.local.schedules import FeatureTruncation, LaplaceFeatureTruncation
+from private_bo.local.policies import (
+    FeatureTruncation,
+    LaplaceFeatureTruncation,
+    Users,
+    adaptively_truncated_gp_ucb,
+    clear_channel,
+)
 
 
 def literal_ata(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:
@@ -48,7 +53,7 @@ def test_ata_follows_algorithm_1(seed: int, multiplier: float) -> None:
     problem, answer = script(steps, seed)
     v = 1.0 + 1.0 + 8.0 * 4.0 / (4.0 / scale) ** 2  # ε = 2(B+R)/ℒ
     public = constants(steps, v=v, laplace_scale=scale, width_multiplier=multiplier)
-    users = Users(problem, in_the_clear, np.random.default_rng(0))
+    users = Users(problem, clear_channel, np.random.default_rng(0))
     schedule = LaplaceFeatureTruncation(public)
     run = adaptively_truncated_gp_ucb(users, schedule, np.random.default_rng(1))
 
@@ -71,7 +76,7 @@ def test_ata_knows_the_round() -> None:
     for seed in range(6):
         problem, answer = script(steps, seed)
         schedule = FeatureTruncation(constants(steps, moment=0.1, width_multiplier=0.1))
-        users = Users(problem, in_the_clear, np.random.default_rng(0))
+        users = Users(problem, clear_channel, np.random.default_rng(0))
         run = adaptively_truncated_gp_ucb(users, schedule, np.random.default_rng(1))
         b, beta = schedule.threshold, schedule.width
         assert run.choices.tolist() == literal_ata(answer, steps, b, beta)

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scripted import ACCURACY, LAMBDA, constants, nystrom, script
 
-from private_bo.local.policies import Users, central_estimate, in_the_clear, median_of_means_gp_ucb
-from private_bo.local.schedules import MedianOfMeans
+from private_bo.local.policies import (
+    MedianOfMeans,
+    Users,
+    central_estimate,
+    clear_channel,
+    median_of_means_gp_ucb,
+)
 
 
 def literal_moma(answer: Callable[[int], float], epochs: int, k: int, beta: Callable) -> list:
@@ -42,7 +47,7 @@ def test_moma_follows_algorithm_3(seed: int, plays: int) -> None:
     epochs, c = 25, 3.0
     problem, answer = script(epochs * plays, seed)
     schedule = MedianOfMeans(constants(epochs * plays, c=c, width_multiplier=0.1))
-    users = Users(problem, in_the_clear, np.random.default_rng(0), plays)
+    users = Users(problem, clear_channel, np.random.default_rng(0), plays)
     run = median_of_means_gp_ucb(users, schedule, np.random.default_rng(1))
 
     def beta(n: int, m: int) -> float:

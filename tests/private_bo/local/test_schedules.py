@@ -7,7 +7,7 @@ import math
 import pytest
 from scripted import ACCURACY, LAMBDA, constants
 
-from private_bo.local.schedules import FeatureTruncation, MedianOfMeans, RewardTruncation
+from private_bo.local.policies import FeatureTruncation, MedianOfMeans, RewardTruncation
 
 
 def test_moma_with_a_lower_moment() -> None:

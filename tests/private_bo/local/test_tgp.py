@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scripted import DELTA, LAMBDA, K, constants, script
 
-from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
-from private_bo.local.schedules import LaplaceTruncation
+from private_bo.local.policies import LaplaceTruncation, Users, clear_channel, truncated_gp_ucb
 
 
 def literal_tgp(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:
@@ -38,7 +37,7 @@ def test_tgp_follows_algorithm_2(seed: int, multiplier: float) -> None:
     public = constants(
         steps, v=2.0 + 2 * scale**2, laplace_scale=scale, width_multiplier=multiplier
     )
-    users = Users(problem, in_the_clear, np.random.default_rng(0))
+    users = Users(problem, clear_channel, np.random.default_rng(0))
     run = truncated_gp_ucb(users, LaplaceTruncation(public), np.random.default_rng(1))
 
     def b(t: int) -> float:

@@ -17,11 +17,10 @@ from dpaudit.certificate import SubjectRecord, Verdict, certify
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from private_bo.outsourced import CertifiedCurator, Curator, OutsourcedProblem, RowNoise
-from private_bo.outsourced.problems import grid_rows, to_norm
-from private_bo.outsourced.rows import thin_svd
+from private_bo.outsourced.problems import grid_rows, scale_to_norm, thin_svd
 
 RNG = np.random.default_rng(20200712)
-ROWS = to_norm(RNG.normal(size=(40, 2)))
+ROWS = scale_to_norm(RNG.normal(size=(40, 2)))
 
 
 class TestCertified(SubjectConformance):
@@ -222,7 +221,7 @@ def test_gaussian_noise_is_the_analytic_mechanism_at_the_centred_sensitivity():
 def test_no_neighbours_are_farther_apart_than_declared(seed, noise, columns, dimension):
     rng = np.random.default_rng(seed)
     curator = CertifiedCurator(1.0, 1e-5, dimension, columns, noise=noise, rows=12)
-    rows = to_norm(rng.normal(size=(12, columns)), 20.0)
+    rows = scale_to_norm(rng.normal(size=(12, columns)), 20.0)
     moved = rows.copy()
     step = rng.normal(size=columns)
     moved[rng.integers(12)] += step / np.linalg.norm(step)

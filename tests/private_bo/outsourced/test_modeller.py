@@ -18,10 +18,10 @@ from private_bo.outsourced.modeller import (
     PosteriorInputs,
     most_likely,
 )
-from private_bo.outsourced.problems import to_norm
+from private_bo.outsourced.problems import scale_to_norm
 
 RNG = np.random.default_rng(20200712)
-ROWS = to_norm(RNG.normal(size=(40, 2)))
+ROWS = scale_to_norm(RNG.normal(size=(40, 2)))
 
 
 def test_desk_answers_each_row_once():

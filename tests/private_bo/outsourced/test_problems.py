@@ -7,10 +7,10 @@ import pytest
 
 from dpaudit.base.errors import InputError
 from private_bo.outsourced import CertifiedCurator, OutsourcedProblem, loans, properties
-from private_bo.outsourced.problems import in_public_box, load_problem, to_norm
+from private_bo.outsourced.problems import load_problem, scale_by_box, scale_to_norm
 
 RNG = np.random.default_rng(20200712)
-ROWS = to_norm(RNG.normal(size=(40, 2)))
+ROWS = scale_to_norm(RNG.normal(size=(40, 2)))
 
 
 def test_rows_are_centred_then_scaled():
@@ -25,10 +25,10 @@ def test_a_certified_curator_scales_by_public_constants():
     assert np.linalg.norm(rows, axis=1).max() <= 25.0
     degrees = np.array([[121.54024, 24.98298], [121.6, 24.98298]])
     box = ((121.47, 24.93), (121.57, 25.02))
-    alone = in_public_box(degrees[:1], *box)
+    alone = scale_by_box(degrees[:1], *box)
     np.testing.assert_array_equal(alone[0], rows[0])
-    np.testing.assert_array_equal(in_public_box(degrees, *box)[0], rows[0])
-    assert not np.array_equal(to_norm(properties().rows[1:])[0], properties().rows[1])
+    np.testing.assert_array_equal(scale_by_box(degrees, *box)[0], rows[0])
+    assert not np.array_equal(scale_to_norm(properties().rows[1:])[0], properties().rows[1])
 
 
 def test_loans_from_a_file(tmp_path):
@@ -64,4 +64,4 @@ def test_shapes():
     with pytest.raises(InputError, match="one output for each"):
         OutsourcedProblem("x", ROWS, np.zeros(3))
     with pytest.raises(InputError, match="all equal"):
-        to_norm(np.ones((4, 2)))
+        scale_to_norm(np.ones((4, 2)))

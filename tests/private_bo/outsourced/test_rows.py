@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from private_bo.outsourced.problems import to_norm
-from private_bo.outsourced.rows import inflated, largest_l1_gain, public_projection, thin_svd
+from private_bo.outsourced.problems import (
+    inflate_singular_values,
+    largest_l1_gain,
+    public_projection,
+    scale_to_norm,
+    thin_svd,
+)
 
 RNG = np.random.default_rng(20200712)
-ROWS = to_norm(RNG.normal(size=(40, 2)))
+ROWS = scale_to_norm(RNG.normal(size=(40, 2)))
 
 
 def test_singular_values_are_inflated_in_the_same_directions():
     X = ROWS - ROWS.mean(axis=0)
     omega = 2 * np.linalg.svd(X, compute_uv=False)[-1]
-    left, values, right = np.linalg.svd(inflated(X, omega), full_matrices=False)
+    left, values, right = np.linalg.svd(inflate_singular_values(X, omega), full_matrices=False)
     expected = np.sqrt(np.linalg.svd(X, compute_uv=False) ** 2 + omega**2)
     np.testing.assert_allclose(values, expected, rtol=1e-12)
     undone = (left * np.sqrt(values**2 - omega**2)) @ right
@@ -23,7 +28,7 @@ def test_singular_values_are_inflated_in_the_same_directions():
 
 def test_rows_with_large_singular_values_are_left_alone():
     X = ROWS - ROWS.mean(axis=0)
-    assert inflated(X, np.linalg.svd(X, compute_uv=False)[-1] * 0.999) is X
+    assert inflate_singular_values(X, np.linalg.svd(X, compute_uv=False)[-1] * 0.999) is X
 
 
 def test_thin_svd_is_numpys():

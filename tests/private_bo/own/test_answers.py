@@ -14,7 +14,7 @@ from subject_conformance import SubjectConformance
 from dpaudit import Ledger, PlanMismatchError, RandomizedResponse, guarantee
 from dpaudit.base.errors import InputError
 from private_bo.own import BoxSpace, JointStudy, LocalStudy, Privatiser
-from private_bo.own.studies import Fixed, clipped
+from private_bo.own.studies import ConstantUser, scale_answer
 
 SECRET = 0.73519284
 
@@ -30,7 +30,7 @@ class TestOneBit(SubjectConformance):
         return list(range(8))
 
     def neighbour(self):
-        return [Fixed(1.0), *range(1, 8)]
+        return [ConstantUser(1.0), *range(1, 8)]
 
     def bad_data(self):
         return [[1.0], "records", 3, [float("nan")] * 8, ["word"] * 8]
@@ -127,7 +127,7 @@ def test_the_server_holds_no_answer(epsilon):
     study = LocalStudy(objective=lambda x, user: SECRET, users=20, epsilon=epsilon)
     rng = np.random.default_rng(0)
     with closing(Ledger(study.plan(), rng=rng)) as ledger:
-        server = study.search(study.fitting([0] * 20), ledger, rng)
+        server = study.search(study.check_data([0] * 20), ledger, rng)
     held = np.array(reachable(server))
     assert len(held) > 100
     for private in (SECRET, SECRET - 0.5):
@@ -144,7 +144,13 @@ def test_a_search_without_truth_finds_the_best_and_invents_no_regret():
 
 
 def test_answers_are_scaled():
-    assert [clipped(y, (-2.0, 6.0)) for y in (-9, -2, 2, 6, 1e300)] == [-0.5, -0.5, 0, 0.5, 0.5]
+    assert [scale_answer(y, (-2.0, 6.0)) for y in (-9, -2, 2, 6, 1e300)] == [
+        -0.5,
+        -0.5,
+        0,
+        0.5,
+        0.5,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +183,7 @@ class TestConformance(SubjectConformance):
         return list(range(11))
 
     def neighbour(self):
-        return [Fixed(1.0), *range(1, 11)]
+        return [ConstantUser(1.0), *range(1, 11)]
 
     def bad_data(self):
         return [[1.0], "records", 3, [float("nan")] * 11]

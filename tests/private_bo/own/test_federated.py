@@ -13,7 +13,7 @@ from dpaudit.base.errors import InputError
 from private_bo.federated import Broadcast
 from private_bo.gp import SquaredExponential
 from private_bo.own import BoxSpace, FederatedStudy
-from private_bo.own.studies import Fixed
+from private_bo.own.studies import ConstantUser
 
 
 def liking(x, taste):
@@ -27,7 +27,7 @@ class TestConformance(SubjectConformance):
         return list(range(3))
 
     def neighbour(self):
-        return [Fixed(0.5), *range(1, 3)]
+        return [ConstantUser(0.5), *range(1, 3)]
 
     def bad_data(self):
         return [[1.0], "records", [float("nan")] * 3]

@@ -11,7 +11,7 @@ from subject_conformance import SubjectConformance
 from dpaudit import Ledger, guarantee
 from dpaudit.base.errors import InputError
 from private_bo.own import LocalJointStudy
-from private_bo.own.studies import Fixed
+from private_bo.own.studies import ConstantUser
 
 
 def liking(x, taste):
@@ -29,7 +29,7 @@ class TestConformance(SubjectConformance):
         return list(range(6))
 
     def neighbour(self):
-        return [Fixed(1.0), *range(1, 6)]
+        return [ConstantUser(1.0), *range(1, 6)]
 
     def bad_data(self):
         return [[1.0], "records", [float("nan")] * 6, ["word"] * 6]

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from dpaudit.base.errors import InputError, UnsupportedError
 from private_bo.gp import ARD, Matern, SquaredExponential
-from private_bo.own import BoxSpace, LandmarkFeatures, LocalStudy, PointSpace, Released
+from private_bo.own import BoxSpace, LandmarkFeatures, LocalStudy, PointSpace, ReleasedAnswer
 from private_bo.own.server import Belief
 
 BOX = BoxSpace((0.0, 10.0), (1.0, 30.0))
@@ -75,7 +75,9 @@ def wave(x):
 def test_answers_in_any_order_lead_to_the_same_belief():
     one, other = server(), server()
     questions = [one.ask() for _ in range(12)], [other.ask() for _ in range(12)]
-    told = [Released(n, float(wave(q.point)), 0.01) for n, q in enumerate(questions[0]) if n != 5]
+    told = [
+        ReleasedAnswer(n, float(wave(q.point)), 0.01) for n, q in enumerate(questions[0]) if n != 5
+    ]
     for each in told:
         one.tell(each)
     for each in reversed(told):
@@ -89,7 +91,7 @@ def test_the_mean_is_in_units_of_the_answers_and_the_best_is_where_it_is_largest
     asked = server(answers=(-10.0, 30.0), users=60)
     for _ in range(60):
         question = asked.ask()
-        asked.tell(Released(question.group, 40 * wave(question.point) - 10, 1e-4))
+        asked.tell(ReleasedAnswer(question.group, 40 * wave(question.point) - 10, 1e-4))
     at = np.random.default_rng(1).random((200, 2))
     best = asked.best()
     assert asked.mean(best[None])[0] >= asked.mean(at).max() - 1e-6
@@ -103,7 +105,7 @@ def test_the_units_of_answers_change_nothing():
         asked = server(answers=(low, high))
         for number in range(8):
             value = low + (high - low) * float(wave(asked.ask().point))
-            asked.tell(Released(number, value, 0.3 * (high - low) ** 2))
+            asked.tell(ReleasedAnswer(number, value, 0.3 * (high - low) ** 2))
         beliefs.append((asked.mean(at) - low) / (high - low))
     assert beliefs[0] == pytest.approx(beliefs[1], abs=1e-5)
 
@@ -131,7 +133,7 @@ def test_what_is_not_allowed_is_never_asked():
 def test_wrong_use_is_one_sentence():
     asked = server(users=2)
     for wrong, words in (
-        (Released(0, 0.5, 1.0), "group is 0, which was not asked"),
+        (ReleasedAnswer(0, 0.5, 1.0), "group is 0, which was not asked"),
         (0.5, "released is a float; it must be a Released"),
     ):
         with pytest.raises(InputError, match=words):
@@ -139,8 +141,8 @@ def test_wrong_use_is_one_sentence():
     asked.ask(), asked.ask()
     with pytest.raises(InputError, match="users is 2, and all have been asked"):
         asked.ask()
-    asked.tell(Released(1, 0.5, 1.0))
+    asked.tell(ReleasedAnswer(1, 0.5, 1.0))
     with pytest.raises(InputError, match="group is 1, which has been told"):
-        asked.tell(Released(1, 0.5, 1.0))
+        asked.tell(ReleasedAnswer(1, 0.5, 1.0))
     with pytest.raises(InputError, match="value is nan"):
-        Released(0, float("nan"), 1.0)
+        ReleasedAnswer(0, float("nan"), 1.0)

@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.base.errors import InputError
 from private_bo.own import BoxSpace, PointSpace
-from private_bo.own.spaces import named
+from private_bo.own.server import as_named
 
 BOX = BoxSpace((-2.0, 10.0), (3.0, 40.0))
 
@@ -86,7 +86,7 @@ def test_a_function_is_known_by_its_source_not_by_its_address():
     def one(x):
         return x
 
-    assert repr(named(f=one)) == repr(named(f=one))
-    assert "0x" not in repr(named(f=one))
-    assert "one" in repr(named(f=one))
-    assert repr(named(f=abs)) == "abs, without source"
+    assert repr(as_named(f=one)) == repr(as_named(f=one))
+    assert "0x" not in repr(as_named(f=one))
+    assert "one" in repr(as_named(f=one))
+    assert repr(as_named(f=abs)) == "abs, without source"

@@ -11,7 +11,7 @@ from dpaudit import InputError, Ledger
 from dpaudit.rehearsal.rehearse import rehearse
 from private_bo import BoxSpace, study
 from private_bo.federated import Broadcast
-from private_bo.own.studies import Fixed
+from private_bo.own.studies import ConstantUser
 
 KEPT = {}
 
@@ -107,7 +107,7 @@ def test_two_neighbours_are_asked_and_differ_from_the_data():
     data = [3, 3, 3, 1]
     moves = [m for m in made.neighbours(data, np.random.default_rng(0)) if m.hops == 1]
     assert [move.data for move in moves[:2]] == [[1, 3, 3, 1], [3, 3, 3, 3]]
-    assert sum(any(isinstance(each, Fixed) for each in move.data) for move in moves[2:]) == 3
+    assert sum(any(isinstance(each, ConstantUser) for each in move.data) for move in moves[2:]) == 3
 
 
 @pytest.mark.parametrize("trust", ["local", "joint", "local-joint"])

@@ -19,8 +19,13 @@ from dpaudit.certificate import Certificate, load_certificate
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
 from private_bo.federated.flower.app import CERTIFICATE, JOURNAL, generators
-from private_bo.federated.flower.processes import FederationError
-from private_bo.federated.flower.run import FlowerRun, Trajectory, in_process, over_flower
+from private_bo.federated.flower.run import (
+    FederationError,
+    FlowerRun,
+    Trajectory,
+    in_process,
+    over_flower,
+)
 
 _DIFFERENT, _FAILED, _INPUT, _INTERRUPTED = 1, 2, 3, 130
 _PUBLIC = ("agents", "rounds", "regions", "rate", "noise_multiplier", "delta")

@@ -16,7 +16,13 @@ from dpaudit import guarantee
 from private_bo.experiments import Curves, command, table
 from private_bo.gp import Ball, EigenFeatures, QuadratureFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
-from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
+from private_bo.joint.experiments.figures import (
+    Configurations,
+    arguments,
+    curves_of,
+    final,
+    write,
+)
 
 _KERNEL, _BALL = SquaredExponential(1.0), Ball(2.0, 2)
 _UNCENTRED = {"centred": False, "matrix_weight": 2**-0.5}

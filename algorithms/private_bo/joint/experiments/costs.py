@@ -17,7 +17,7 @@ from typing import Any
 from dpaudit import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel, guarantee
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, Gaussian
 from private_bo.experiments import command, save, table
-from private_bo.joint.experiments.trials import arguments
+from private_bo.joint.experiments.figures import arguments
 from private_bo.joint.local_joint import Lemma5Statistics
 from private_bo.joint.statistics import lemma_2_sigma
 

@@ -21,9 +21,14 @@ import numpy as np
 
 from private_bo.experiments import Curves, command, table
 from private_bo.joint import JointGPUCB, Noise
-from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
-from private_bo.joint.problems import BENCHMARKS, benchmark
-from private_bo.joint.subject import benchmark_features
+from private_bo.joint.experiments.figures import (
+    Configurations,
+    arguments,
+    curves_of,
+    final,
+    write,
+)
+from private_bo.joint.subject import BENCHMARKS, benchmark, benchmark_features
 
 ALPHAS = (10.0, 1.0, 0.1)
 PRINTED = {

@@ -2,7 +2,7 @@
 
 ``python -m private_bo.local.experiments.utility -o DIR`` writes ``ldp_utility.md`` and ``.json`` to
 DIR, and the table to the terminal: in every panel the paper's three algorithms under the documented
-scales of :data:`~private_bo.local.experiments.panels.TUNED`, and
+scales of :data:`~private_bo.local.experiments.figure2.TUNED`, and
 :class:`~private_bo.local.LDPOneBitGP` (without privacy: :class:`~private_bo.local.LookaheadGP`)
 under its defaults. Nothing was tuned on the default seed, and nothing at all on panel g.
 """
@@ -19,8 +19,16 @@ import numpy as np
 from dpaudit.ledger import Ledger
 from private_bo.experiments import command, in_parallel, mean_and_error, options, save, table
 from private_bo.local import LDPOneBitGP, LookaheadGP
-from private_bo.local.experiments.figure2 import figure2, tuned
-from private_bo.local.experiments.panels import PANELS, Panel, Trial, missing_data, seeds, trial_of
+from private_bo.local.experiments.figure2 import (
+    PANELS,
+    Panel,
+    Trial,
+    figure2,
+    missing_data,
+    seeds,
+    trial_of,
+    tuned,
+)
 
 _UNSEEN = Panel("g", "taipei", 1.0, "house prices")
 """Not of the paper: a problem that nobody's setting was chosen on."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from private_bo.federated import DPFTS, DPFTSDE, FTSDE, PlainTS, Sensitivity
-from private_bo.federated.experiments.cells import (
+from private_bo.federated.experiments.figures import (
     PAPER,
     PLAIN,
     SAME,

@@ -8,8 +8,7 @@ import pytest
 
 from private_bo.federated import DPFTSDE, PlainTS
 from private_bo.federated.experiments import figures
-from private_bo.federated.experiments.cells import PLAIN
-from private_bo.federated.experiments.figures import document, main
+from private_bo.federated.experiments.figures import PLAIN, document, main
 
 SMALL = DPFTSDE(agents=6, rate=0.5, features=10, rounds=3, initial=3)
 

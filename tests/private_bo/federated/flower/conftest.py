@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from flower_processes import alive
 
-from private_bo.federated.flower.processes import Loopback
+from private_bo.federated.flower.run import Loopback
 
 
 @pytest.fixture

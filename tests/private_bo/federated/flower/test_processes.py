@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from flower_processes import alive, needs_proc
 
-from private_bo.federated.flower import processes
-from private_bo.federated.flower.processes import FederationError, loopback
+from private_bo.federated.flower import run
+from private_bo.federated.flower.run import FederationError, loopback
 
 STARTER = """
 import sys
 from pathlib import Path
-from private_bo.federated.flower.processes import loopback
+from private_bo.federated.flower.run import loopback
 
 with loopback(Path(sys.argv[1]), [{"agent": 0}]) as federation:
     print(*federation.process_groups, flush=True)
@@ -56,9 +56,9 @@ def test_no_process_outlives_its_starter(tmp_path: Path, how: signal.Signals) ->
 def test_a_superlink_that_cannot_start_is_told(
     tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_LOOPBACK", "127.0.0.300")
-    monkeypatch.setattr(processes, "_free_ports", lambda count: [1, 2])
-    monkeypatch.setattr(processes, "_GRACE", 1.0)
+    monkeypatch.setattr(run, "_LOOPBACK", "127.0.0.300")
+    monkeypatch.setattr(run, "_free_ports", lambda count: [1, 2])
+    monkeypatch.setattr(run, "_GRACE", 1.0)
     with (
         pytest.raises(FederationError, match="superlink ended: "),
         loopback(tmp_path, [{"agent": 0}]),

@@ -11,8 +11,8 @@ import pytest
 from flower_grid import ALGORITHM, MemoryGrid, identify, problem, sends, silent
 
 from private_bo.federated import Broadcast, Report
+from private_bo.federated.flower.app import FlowerTransport
 from private_bo.federated.flower.run import in_process
-from private_bo.federated.flower.transport import FlowerTransport
 
 # Flower's own imports warn; nothing of it is called in this process but its message types.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

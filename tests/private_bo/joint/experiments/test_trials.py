@@ -6,7 +6,7 @@ import numpy as np
 
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB
-from private_bo.joint.experiments.trials import curves_of
+from private_bo.joint.experiments.figures import curves_of
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
 

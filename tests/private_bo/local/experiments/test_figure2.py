@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from private_bo.local.experiments.figure2 import figure2, main, tuned
-from private_bo.local.experiments.panels import PANELS
+from private_bo.local.experiments.figure2 import PANELS, figure2, main, tuned
 
 SYNTHETIC = [panel for panel in PANELS if panel.source == "synthetic"]
 

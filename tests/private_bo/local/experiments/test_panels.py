@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from private_bo.local.experiments.panels import PANELS, Algorithm, Curve, Setting, Trial, verdict
+from private_bo.local.experiments.figure2 import (
+    PANELS,
+    Algorithm,
+    Curve,
+    Setting,
+    Trial,
+    verdict,
+)
 
 
 def test_panels_are_those_of_the_paper() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from private_bo.local.experiments import utility
-from private_bo.local.experiments.panels import PANELS, Algorithm, Setting, run_trial
+from private_bo.local.experiments.figure2 import PANELS, Algorithm, Setting, run_trial
 from private_bo.local.experiments.utility import ahead_trial, main
 
 SYNTHETIC = [panel for panel in PANELS if panel.source == "synthetic"]

@@ -1,4 +1,8 @@
-"""What a row rests on: numbers with their errors, and the verdict that follows from them."""
+"""What a row rests on: numbers with their errors, and the verdict that follows from them.
+
+A measuring function returns a ``Measurement``, and a row of the page takes its verdict from it.
+Verdicts follow from numbers by rules that stand here, not from words.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +92,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """What a measuring function found.
 
     Attributes:
@@ -106,25 +110,27 @@ Records: TypeAlias = Callable[[str], Recording]
 """The record of an experiment, by its name."""
 
 
-def judged(
+def judge(
     holds: bool,
     numbers: Iterable[Number],
     because: str,
     *,
     yes: Verdict = Verdict.REPRODUCED,
     no: Verdict = Verdict.NOT_REPRODUCED,
-) -> Measured:
+) -> Measurement:
     """One of two verdicts."""
-    return Measured(tuple(numbers), yes if holds else no, because)
+    return Measurement(tuple(numbers), yes if holds else no, because)
 
 
-def agreeing(numbers: Iterable[Number], because: str, *, relative: float = 0.0) -> Measured:
+def judge_agreement(
+    numbers: Iterable[Number], because: str, *, relative: float = 0.0
+) -> Measurement:
     """Reproduced where every printed number came out here."""
     listed = tuple(numbers)
     printed = [number for number in listed if number.paper is not None]
     found = sum(number.agrees(relative) for number in printed)
     text = f"{found} of {len(printed)} printed numbers came out. {because}"
-    return judged(found == len(printed), listed, text)
+    return judge(found == len(printed), listed, text)
 
 
 def not_worse(difference: tuple[float, float]) -> bool:
