@@ -26,8 +26,7 @@ from jinja2 import FileSystemLoader, PackageLoader, StrictUndefined
 from dpaudit.auditing.execution import Execution, workers
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
-from dpaudit.reporting.environment import strict_environment
-from dpaudit.reporting.text import escaped
+from dpaudit.reporting.text import escaped, strict_environment
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 LONGEST = 600

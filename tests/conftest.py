@@ -11,9 +11,9 @@ import pytest
 import typer.main
 
 from dpaudit.auditing.distinguishing import experiment
-from dpaudit.auditing.distinguishing.forecast import PILOTS
+from dpaudit.auditing.distinguishing.outcome import PILOTS
 from dpaudit.certificate import Finding
-from dpaudit.rehearsal.model import model_findings
+from dpaudit.rehearsal.laws import model_findings
 
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
@@ -72,11 +72,11 @@ def brief() -> Iterator[None]:
 
         def compared(*given: Any) -> list[Finding]:
             with patch.context() as within:
-                within.setattr("dpaudit.rehearsal.model.MODEL_SECONDS", 0.0)
+                within.setattr("dpaudit.rehearsal.laws.MODEL_SECONDS", 0.0)
                 return model_findings(*given)
 
-        patch.setattr("dpaudit.rehearsal.session.model_findings", compared)
-        patch.setattr("dpaudit.auditing.distinguishing.forecast.PILOTS", 1)
+        patch.setattr("dpaudit.rehearsal.rehearse.model_findings", compared)
+        patch.setattr("dpaudit.auditing.distinguishing.outcome.PILOTS", 1)
         yield
 
 
@@ -84,5 +84,5 @@ def brief() -> Iterator[None]:
 def unabridged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it for tests with that mark."""
     if request.node.get_closest_marker("unabridged") is not None:
-        monkeypatch.setattr("dpaudit.auditing.distinguishing.forecast.PILOTS", PILOTS)
-        monkeypatch.setattr("dpaudit.rehearsal.session.model_findings", model_findings)
+        monkeypatch.setattr("dpaudit.auditing.distinguishing.outcome.PILOTS", PILOTS)
+        monkeypatch.setattr("dpaudit.rehearsal.rehearse.model_findings", model_findings)

@@ -12,7 +12,7 @@ from statistics import median
 
 from audits.peers.cells import CONFIDENCE, HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
 from audits.result_table import Record, render
-from dpaudit.auditing.evidence.nuisance import clopper_pearson
+from dpaudit.auditing.evidence.joint import clopper_pearson
 from dpaudit.base.errors import InputError
 
 OURS = TOOLS[0]

@@ -32,7 +32,7 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Relation, Sampling, TrustModel
 from dpaudit.project import project_file
-from dpaudit.project.audit_request import REPEATABLE, AuditRequest
+from dpaudit.project.audit_request import REPEATABLE, AuditRequest, Execution, keys
 from dpaudit.project.describing import (
     Description,
     Parameter,
@@ -40,7 +40,6 @@ from dpaudit.project.describing import (
     first_line,
     parameters,
 )
-from dpaudit.project.execution import Execution, keys
 from dpaudit.project.project_file import BudgetEntry, SubjectEntry
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy

@@ -1,5 +1,8 @@
 from .accountant import Accountant as Accountant
+from .accountant import AccountantName as AccountantName
 from .accountant import Composition as Composition
+from .accountant import CurvePoint as CurvePoint
+from .accountant import Guarantee as Guarantee
 from .accountant import Interval as Interval
 from .accountant import accountant_of as accountant_of
 from .amplification import Amplification as Amplification
@@ -21,9 +24,6 @@ from .guarantees import epsilon_after_rounds as epsilon_after_rounds
 from .guarantees import guarantee as guarantee
 from .guarantees import privacy_curve as privacy_curve
 from .pld import PLDAccountant as PLDAccountant
-from .proved import AccountantName as AccountantName
-from .proved import CurvePoint as CurvePoint
-from .proved import Guarantee as Guarantee
 from .terms import Term as Term
 from .work import MOST_SECONDS as MOST_SECONDS
 from .work import require_affordable as require_affordable

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.proved import AccountantName
+from dpaudit.accounting.accountant import Accountant, AccountantName, Composition, Interval
 from dpaudit.accounting.terms import Term, terms
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import Floats

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.accounting.amplification import Amplification, amplification, covered
-from dpaudit.accounting.parallel import undominated
+from dpaudit.accounting.guarantees import undominated
 from dpaudit.accounting.terms import merged
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import GaussianPair

@@ -1,10 +1,9 @@
 from .distinguishing.blackbox import BlackBox as BlackBox
+from .distinguishing.choosing import LearnedScore as LearnedScore
+from .distinguishing.choosing import Learner as Learner
+from .distinguishing.choosing import learn_scores as learn_scores
 from .distinguishing.engine import audit_release as audit_release
 from .distinguishing.experiment import Release as Release
-from .distinguishing.learned import LearnedScore as LearnedScore
-from .distinguishing.learned import Learner as Learner
-from .distinguishing.learned import learn_scores as learn_scores
-from .distinguishing.progress import progress_bar as progress_bar
 from .distinguishing.scores import AtomScore as AtomScore
 from .distinguishing.scores import FixedScore as FixedScore
 from .distinguishing.scores import Identity as Identity
@@ -13,6 +12,7 @@ from .distinguishing.scores import Score as Score
 from .distinguishing.scores import WhiteBox as WhiteBox
 from .execution import Execution as Execution
 from .execution import ExecutionFields as ExecutionFields
+from .execution import progress_bar as progress_bar
 from .subjects.declared import audit_subject as audit_subject
 from .subjects.neighbours import candidate_pairs as candidate_pairs
 from .subjects.neighbours import require_neighbours as require_neighbours

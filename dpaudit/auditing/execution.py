@@ -4,6 +4,8 @@ Tasks are mapped over items, and their results come in the order of the items. W
 depends on its item alone, so it does not matter where it runs. Code travels by cloudpickle: what
 another process could import goes by its name, and what it could not (a notebook's functions, a file
 that was loaded by its path) with its content.
+
+Progress on stderr, where stderr is a terminal, of what takes longer than two seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from datetime import timedelta
 from functools import lru_cache, partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -24,10 +27,14 @@ from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import cloudpickle
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
 
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
+from dpaudit.project.audit_request import DEFAULTS, Execution, ExecutionFields, Progress
 from dpaudit.project.foreign import place_of
 from dpaudit.project.targets import FOLDERS
 
@@ -265,3 +272,61 @@ def _run(content: bytes, item: Any) -> Any:
             f"{place_of(error)}); run it with workers = 1."
         ) from None
     return task(item)
+
+
+PATIENCE = 2.0
+"""Seconds until anything is drawn."""
+_drawn: list[_Bars] = []
+"""The bars that are drawn: a step draws its own below that of the whole."""
+
+
+@contextlib.contextmanager
+def progress_bar(
+    label: str, counted: Callable[[], tuple[int, int]] | None = None
+) -> Iterator[Progress | None]:
+    """A callback that draws a bar, with rate and remaining time; None where nobody would see it.
+
+    Args:
+        label: what runs, for people.
+        counted: gives what is done and all that is to be done, where nobody calls back.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    if not _drawn:
+        # What the code itself prints goes its own way: nothing is to wait for a lock of ours.
+        own: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        columns = TextColumn("{task.description:.30}"), BarColumn(10), _Told()
+        _drawn.append(_Bars(*columns, console=Console(stderr=True), transient=True, **own))
+    (bars,) = _drawn
+    task = bars.add_task(label, total=None, counted=counted)
+    bars.start()
+    try:
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+    finally:
+        bars.remove_task(task)
+        if not bars.tasks:
+            _drawn.clear()
+            bars.stop()
+
+
+class _Bars(Bars):
+    def get_renderables(self) -> Iterable[RenderableType]:
+        for each in self.tasks:
+            if counted := each.fields.get("counted"):
+                done, total = counted()
+                self.update(each.id, completed=done, total=total)
+        yield self.make_tasks_table([t for t in self.tasks if (t.elapsed or 0.0) > PATIENCE])
+
+
+class _Told(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text(_time(task.elapsed))
+        rate = f", {task.speed:.3g}/s" if task.speed else ""
+        left = "" if task.time_remaining is None else f", {_time(task.time_remaining)} left"
+        return Text(f"{task.completed:g} of {task.total:g}{rate}{left}")
+
+
+def _time(seconds: float | None) -> str:
+    return str(timedelta(seconds=int(seconds or 0)))

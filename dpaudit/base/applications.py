@@ -1,4 +1,9 @@
-"""The applications beside the kernel, and what they offer to it.
+"""What installed packages add: mechanisms, accountants, relations and sampling schemes.
+
+A package names modules in the entry point group ``dpaudit.extensions``; to import them registers
+what they define. They are imported once, when a name is asked for that is not known without them.
+
+The applications beside the kernel, and what they offer to it.
 
 An application is a folder. Its module ``application`` offers commands, options of the kernel's
 commands and what else the kernel asks for by name; the kernel never imports it by another way. So
@@ -13,6 +18,30 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
+
+from dpaudit.base.errors import InputError
+
+ENTRY_POINTS = "dpaudit.extensions"
+
+
+@cache
+def load_extensions() -> None:
+    """Import every module that an installed package names.
+
+    Raises:
+        InputError: if one cannot be imported.
+    """
+    from importlib.metadata import entry_points  # takes long to import
+
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:  # noqa: BLE001  # whatever the module of another package raises
+            raise InputError(
+                f"extension {entry.name!r} ({entry.value}) cannot be imported: {error!r:.200}; "
+                "repair or uninstall the package that names it."
+            ) from None
+
 
 APPLICATIONS = ("interchange", "training", "observing", "signing", "book")
 

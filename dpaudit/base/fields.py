@@ -35,8 +35,8 @@ from typing import get_type_hints as type_hints
 import numpy as np
 
 from dpaudit.base import toml_tables, validate
+from dpaudit.base.applications import load_extensions
 from dpaudit.base.errors import InputError
-from dpaudit.base.extensions import load_extensions
 from dpaudit.base.provenance import is_own
 
 Check = Callable[..., Any]

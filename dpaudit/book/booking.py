@@ -39,8 +39,8 @@ from dpaudit.reporting.machine.registry.renderer import (
 )
 from dpaudit.reporting.text import escaped
 from dpaudit.workflow import outcomes
-from dpaudit.workflow.budgets import in_sequence
 from dpaudit.workflow.calibrating import fitting
+from dpaudit.workflow.outcomes import in_sequence
 
 COLUMNS = (
     *("id", "made", "status", "dataset", "purpose", "by", "approved", "period", "plan", "ran"),

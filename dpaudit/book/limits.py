@@ -25,10 +25,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit.accounting import RenyiFilter, ZcdpFilter
+from dpaudit.accounting.closed_forms.additive import rho_of, zcdp_epsilon
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
-from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
+from dpaudit.accounting.guarantees import undominated
 from dpaudit.accounting.orders import ORDERS
-from dpaudit.accounting.parallel import undominated
 from dpaudit.accounting.terms import Term, terms
 from dpaudit.base import numbers, toml_tables
 from dpaudit.base.errors import InputError, UnsupportedError

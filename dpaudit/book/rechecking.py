@@ -21,7 +21,7 @@ from dpaudit.book.records import checked_text
 from dpaudit.book.store import Page, Transaction
 from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
 from dpaudit.certificate.findings import FLOAT_NOISE
-from dpaudit.workflow.comparing import SCOPE, Change, Direction, changes, same_code
+from dpaudit.workflow.outcomes import SCOPE, Change, Direction, changes, same_code
 from dpaudit.workflow.verifying import Verification, require_journal
 
 _MOST_TOLD = 100

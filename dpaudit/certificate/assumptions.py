@@ -1,4 +1,13 @@
-"""What a proof rests on: each assumption with how it is known to hold.
+"""The premises of a proof, how each may be known to hold, and what one of them rests on.
+
+A certificate lists all of them. That a standing is never better than those of the premises that it
+rests on stands here, once.
+
+What a proof takes from outside of this package: laws and accountants of others.
+
+A class counts as this package's own by where it is defined, not by what it calls itself.
+
+What a proof rests on: each assumption with how it is known to hold.
 
 A proof speaks of a declaration. That the code follows the declaration is *enforced* where the
 ledger lets nothing else through, *tested* where the real run was put to the test on neighbouring
@@ -7,18 +16,254 @@ data, and else *assumed*.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
 from typing import Any
 
-from dpaudit.accounting import Guarantee
-from dpaudit.base.fields import Natural, Record
+from dpaudit.accounting import Accountant, Guarantee
+from dpaudit.accounting.accountant import FILTER
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Kinded, Natural, Record
 from dpaudit.base.provenance import is_exact, is_own
+from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.laws import laws_standing
-from dpaudit.certificate.premises import Assumption, Known, Premise, Scope, Standing, limited
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
+
+
+class Scope(StrEnum):
+    """What a certificate speaks of."""
+
+    PLAN = "plan"
+    CODE = "plan and code"
+    RELEASE = "release"
+    """Declared queries over a table; no code makes such a certificate yet."""
+    SEALED = "sealed"
+    """Code that holds handles alone; no code makes such a certificate yet."""
+
+
+class Standing(StrEnum):
+    """How a premise is known to hold, from best to worst."""
+
+    NOT_APPLICABLE = "not applicable"
+    ENFORCED = "enforced"
+    """By construction: the ledger lets nothing else through."""
+    TESTED = "tested"
+    """On the code that runs, with stated data; it may fail on other data."""
+    NOT_EXERCISED = "not exercised"
+    """It was looked for, and nothing that was tried could have shown it: no better than assumed."""
+    ASSUMED = "assumed"
+    """By nobody but the author."""
+    VIOLATED = "violated"
+    """A test has found that it does not hold."""
+
+    @property
+    def rank(self) -> int:
+        """Larger is worse; what was not exercised ranks with what is assumed."""
+        same = Standing.ASSUMED if self is Standing.NOT_EXERCISED else self
+        return list(Standing).index(same)
+
+
+class Premise(StrEnum):
+    """An assumption that the proof of every plan rests on."""
+
+    SENSITIVITY = "values within the sensitivity"
+    OWN_VALUES = "each value from its own unit's data alone"
+    TOUCHES = "touches of one unit as declared"
+    UNITS = "units and groups as named"
+    PERSONS = "a unit's name is a person"
+    CONTROL_FLOW = "control flow from public facts and releases"
+    RESULTS = "results from releases"
+    NOISE = "noise of the declared law, fresh and secret"
+    SAMPLING = "sampling as declared and secret"
+    ONE_DOOR = "no other way out than the ledger"
+    LAWS = "each mechanism costs what it states"
+    PUBLIC_FACTS = "plan and public facts without these data"
+
+
+THIRD = frozenset({Premise.PERSONS, Premise.LAWS, Premise.PUBLIC_FACTS})
+"""What certificates of the first two schemas do not list."""
+
+
+@dataclass(frozen=True)
+class Assumption(Record):
+    """One premise of a proof.
+
+    Attributes:
+        premise: what is assumed.
+        standing: how it is known to hold, with all that it rests on.
+        alone: how it would be known if all that it rests on held.
+        rests_on: premises without which it says nothing.
+        evidence: why it stands ``alone`` as it does, in one sentence.
+    """
+
+    premise: Premise
+    standing: Standing
+    alone: Standing
+    rests_on: tuple[Premise, ...]
+    evidence: str
+
+    @property
+    def reason(self) -> str:
+        """Why it stands as it does: the evidence, and what else it rests on."""
+        if not self.rests_on:
+            return self.evidence
+        below = " and ".join(f"“{each}”" for each in self.rests_on)
+        limit = ", and stands no better" if self.standing is not self.alone else ""
+        return f"{self.evidence} It rests on {below}{limit}."
+
+
+Known = dict[Premise, tuple[Standing, str]]
+"""How each premise stands alone, and why."""
+
+
+def limited(
+    known: Known, rests_on: Mapping[Premise, tuple[Premise, ...]]
+) -> tuple[Assumption, ...]:
+    """Every premise, none with a better standing than those that it rests on.
+
+    Args:
+        known: how each of them stands alone, and why.
+        rests_on: what a premise rests on. What is not applicable limits nothing.
+    """
+
+    def standing(premise: Premise) -> Standing:
+        own = known[premise][0]
+        return max((own, *map(standing, below(premise))), key=lambda each: each.rank)
+
+    def below(premise: Premise) -> tuple[Premise, ...]:
+        own = known[premise][0]
+        return () if own is Standing.NOT_APPLICABLE else rests_on.get(premise, ())
+
+    return tuple(
+        Assumption(each, standing(each), known[each][0], below(each), known[each][1])
+        for each in Premise
+    )
+
+
+_OWN = __name__.partition(".")[0] + "."
+
+
+@dataclass(frozen=True)
+class ForeignLaw(Record):
+    """A mechanism of others, or a part of an invocation that decides what a mechanism costs.
+
+    Attributes:
+        kind: as it is written in a plan.
+        defined_in: module of its class.
+        labels: of the invocations that it is in.
+    """
+
+    kind: str
+    defined_in: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Foreign(Record):
+    """All that a proof takes from others.
+
+    Attributes:
+        mechanisms: these, and samplings, relations and factorisations.
+        accountants: by name.
+    """
+
+    mechanisms: tuple[ForeignLaw, ...] = ()
+    accountants: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.mechanisms or self.accountants)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every kind and accountant, once."""
+        return tuple(dict.fromkeys((*(each.kind for each in self.mechanisms), *self.accountants)))
+
+    def __str__(self) -> str:
+        laws = [f"{shown(each.kind)} of {shown(each.defined_in)}" for each in self.mechanisms]
+        return ", ".join((*laws, *(f"the accountant {shown(each)}" for each in self.accountants)))
+
+
+def foreign_of(plan: Plan, proved: Guarantee | None) -> Foreign:
+    """List what the proof of a plan takes from outside of this package."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for invocation in plan.invocations:
+        for part in _parts(invocation):
+            if not is_defined_here(type(part)):
+                key = part.kind or type(part).__name__, type(part).__module__
+                found.setdefault(key, {})[invocation.at] = None
+    laws = tuple(ForeignLaw(*key, tuple(labels)) for key, labels in found.items())
+    names = () if proved is None else (str(proved.accountant),)
+    return Foreign(laws, tuple(each for each in names if not _is_own_accountant(each)))
+
+
+def _is_own_accountant(name: str) -> bool:
+    try:
+        return is_defined_here(Accountant.named(name))
+    except InputError:  # a file may name one that is not installed
+        return name == FILTER
+
+
+def is_defined_here(kind: type) -> bool:
+    """Tell whether a module of this package defines a class.
+
+    >>> is_defined_here(Foreign), is_defined_here(type("Foreign", (Foreign,), {}))
+    (True, False)
+    """
+    module = kind.__module__
+    own = module.startswith(_OWN) and getattr(sys.modules.get(module), kind.__name__, None)
+    return own is kind
+
+
+def stated_kinds(plan: Plan) -> tuple[str, ...]:
+    """Mechanisms whose law its author states and nothing derives: black boxes, by kind."""
+    boxes = (each.mechanism for each in plan.invocations)
+    return tuple(dict.fromkeys(each.kind for each in boxes if each.is_black_box))
+
+
+def laws_standing(
+    plan: Plan, proved: Guarantee | None, tested: Mapping[str, int]
+) -> tuple[Standing, str]:
+    """Judge how it is known that each mechanism costs what it states, and why.
+
+    Args:
+        plan: what is proved.
+        proved: by whom.
+        tested: draws of foreign mechanisms by label, by which no attack on the stated curve
+            succeeded.
+    """
+    foreign, boxes = foreign_of(plan, proved), stated_kinds(plan)
+    if not foreign and not boxes:
+        return Standing.ENFORCED, "The law of every mechanism is derived in this package."
+    said = [f"{', '.join(map(shown, boxes))} states what it costs"] if boxes else []
+    said += [f"the proof takes from others {foreign}"] if foreign else []
+    why = f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}"
+    mechanisms = {each.at: each.mechanism for each in plan.invocations}
+    drawn = [
+        tested.get(at, 0) * (not is_defined_here(type(mechanisms[at])))
+        for each in foreign.mechanisms
+        for at in each.labels
+    ]
+    if boxes or foreign.accountants or not all(drawn):
+        return Standing.ASSUMED, f"{why}: on its author's word."
+    return Standing.TESTED, (
+        f"{why}. An attack on {sum(drawn)} draws of it did not contradict the stated curve."
+    )
+
+
+def _parts(value: object) -> Iterator[Kinded]:
+    """Everything of a kind in a dataclass, at any depth."""
+    if isinstance(value, Kinded):
+        yield value
+    if is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from _parts(getattr(value, each.name))
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _parts(one)
+
 
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""

@@ -1,4 +1,9 @@
-"""What the independent checker says of a certificate, beside what the accountant proves.
+"""The witness of a plan: the grids by which :mod:`dpaudit.checker` proves nearly its ε.
+
+Nothing here is trusted: a grid that is badly chosen proves a larger ε, and none proves a false one.
+So floats decide. Grids are refined until the proof is near the guarantee, or gains no more.
+
+What the independent checker says of a certificate, beside what the accountant proves.
 
 The commands that make certificates let :mod:`dpaudit.checker` prove them before they are written.
 A number of the checker that is larger is no fault: its rules are few. A witness that it refuses is
@@ -8,10 +13,13 @@ one, of the proof or of the checker, so that nothing is certified.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 from dpaudit import checker
-from dpaudit.accounting import seconds_of_proof
+from dpaudit.accounting import Guarantee, seconds_of_proof
 from dpaudit.base.errors import TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import holds
@@ -19,8 +27,162 @@ from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.proof import versions
 from dpaudit.certificate.records import CheckRecord
 from dpaudit.certificate.verdicts import REFUSED
-from dpaudit.certificate.witness import witness_of
 from dpaudit.mechanisms.rounding import round_up
+from dpaudit.plan import Plan
+
+_NEAR = 1.003
+"""Of the guarantee: a proof that is so near is not refined."""
+_GAIN, _ANY_GAIN = 0.998, 0.99999
+_FINENESS = ((4.0, 1000), (8.0, 2000), (16.0, 4000), (32.0, 8000), (64.0, 16_000))
+"""Points of a standard deviation of one use, and of a composition."""
+_MOST = 12_000
+"""Points of one use."""
+_MOST_LAWS, _FEW_LAWS = 60, 16
+_ROUND, _ROUND_OF_FEW = 14, 24
+"""Significant bits of the number of a law; with fewer of them more laws become one."""
+_FARTHEST = 600.0
+"""Losses beyond are of no interest, and expensive."""
+_NEGLIGIBLE = 14
+"""Bits below δ of what is moved at the ends."""
+
+Charges = Mapping[checker.Part, int]
+
+
+def witness_of(
+    plan: Plan, guarantee: Guarantee, claimed: float | None = None
+) -> dict[str, Any] | None:
+    """Find what lets the checker prove an ε at the δ of the guarantee.
+
+    Args:
+        plan: the declared invocations.
+        guarantee: what an accountant proves of them; its ε says how near a proof is worth work.
+        claimed: ε of a claim at that δ: where it is little above the guarantee, a proof is refined
+            until it is not above the claim, or gains nothing.
+
+    Returns:
+        A JSON object, a set of invocations whose closed form is near enough having no grid; None
+        where the checker has no rule for a part of the plan, or no finite ε.
+    """
+    record = {"plan": plan.to_dict(), "guarantee": {"delta": guarantee.delta}}
+    try:
+        sets = checker.sets_of(record["plan"])
+        delta = Fraction(guarantee.delta)
+        near, gain = max(guarantee.epsilon, 1e-9) * _NEAR, _GAIN
+        if claimed is not None and guarantee.epsilon <= claimed < near:
+            near, gain = claimed, _ANY_GAIN
+        made = [_of_set(charges, delta, near, gain) for charges in sets]
+    except (checker.NoProofError, OverflowError):
+        return None
+    witness: dict[str, Any] = {"schema": checker.SCHEMA, "sets": made}
+    proof = checker.prove(record | {"witness": witness})
+    return None if proof.epsilon is None else witness | {"epsilon": round_up(proof.epsilon)}
+
+
+def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> dict[str, Any] | None:
+    """The finest grids that were worth it, or None where a closed form is."""
+    known = min((epsilon for epsilon, _ in checker.closed(charges, delta)), default=None)
+    least = math.inf if known is None else float(known)
+    best = None
+    if least <= wanted or not delta or any(part.law.rule == "zcdp" for part in charges):
+        return None
+    if len(checker.rounded_charges(charges, _ROUND)) > _MOST_LAWS:
+        return None
+    for fineness, limit in _FINENESS:
+        try:
+            witness = _grids(charges, delta, fineness, limit)
+            if _work(charges, witness) > checker.MOST_WORK:
+                continue
+            found = float(checker.by_grid(charges, delta, witness))
+        except (checker.NoProofError, OverflowError):
+            continue
+        if found >= least * gain:
+            break
+        best, least = witness, found
+        if least <= wanted:
+            break
+    return best
+
+
+def _work(charges: Charges, witness: dict[str, Any]) -> float:
+    """Estimate the microseconds a witness takes, so that none is tried that is not worth it."""
+    bits, together = witness["bits"], checker.rounded_charges(charges, witness["round"])
+    work: float = sum(2 * n.bit_length() for n in together.values()) * (
+        (witness["limit"] * (bits + 16)) ** 1.5 / 2000
+    )
+    for k, low, high in (grid for both in witness["grids"] for grid in both):
+        wide = bits + 96 + max(k, 0) + 3 * (abs(low) + abs(high)) * 2.0 ** -(k + 1)
+        work += (high - low) * wide * (1 + wide / 500)
+    return work
+
+
+def _grids(charges: Charges, delta: Fraction, fineness: float, limit: int) -> dict[str, Any]:
+    """A witness with so many points of a standard deviation."""
+    uses = sum(charges.values())
+    small = math.ceil(-_log2(delta))
+    cut = small + _NEGLIGIBLE
+    bits = cut + math.ceil(math.log2(uses * limit)) + 16
+    digits = _ROUND if len(charges) > _FEW_LAWS else _ROUND_OF_FEW
+    together = checker.rounded_charges(charges, digits)
+    grids = []
+    for part, times in together.items():
+        tail = delta / (times << _NEGLIGIBLE)
+        ways = ("remove", "add") if part.scheme == "poisson" else ("remove",)
+        grids.append([_grid(part, way, tail, fineness, times) for way in ways])
+    return {"bits": bits, "limit": limit, "cut": cut, "round": digits, "grids": grids}
+
+
+def _grid(part: checker.Part, way: str, tail: Fraction, fineness: float, times: int) -> list[int]:
+    """[k, low, high]: from end to end of the losses, with a step of a share of their deviation."""
+    w = math.ceil(-_log2(tail)) + 40
+    high, low = _reach(part, way, tail, w, 1), -_reach(part, way, tail, w, -1)
+    k = math.floor(8 - math.log2(high - low)) + 1
+    while True:
+        grid = (k, math.floor(low * 2.0**k), max(math.ceil(high * 2.0**k), 1))
+        law = checker.grid_law(part, way, grid, w)
+        deviation = _deviation(law)
+        # A few uses keep the corners of one; many have its deviation alone.
+        wanted = min(
+            deviation / fineness, (high - low) / (16 * fineness) if times < 64 else math.inf
+        )
+        if 2.0**-k <= wanted or (high - low) * 2.0 ** (k + 1) > _MOST:
+            return list(grid)
+        k = max(k + 1, min(math.ceil(-math.log2(wanted)), k + 3))
+        if (high - low) * 2.0**k > _MOST:
+            k = math.floor(math.log2(_MOST / (high - low)))
+
+
+def _deviation(law: checker.Losses) -> float:
+    """Of the finite losses."""
+    whole = sum(law.masses)
+    shares = [mass / whole for mass in law.masses]
+    mean = sum(at * share for at, share in enumerate(shares))
+    square = sum((at - mean) ** 2 * share for at, share in enumerate(shares))
+    return math.sqrt(max(square, 1e-30)) * 2.0**-law.k
+
+
+def _reach(part: checker.Part, way: str, tail: Fraction, w: int, sign: int) -> float:
+    """The distance from 0 from which on the curve, less that of no loss, is at most the tail."""
+
+    def enough(x: float) -> bool:
+        t = checker.exp(*Fraction(sign * x).as_integer_ratio(), w)[0]
+        beyond = checker.curve(part, way, t, w) - max((1 << w) - t, 0)
+        return beyond * tail.denominator <= tail.numerator << w
+
+    high = 2.0**-60
+    while not enough(high):
+        high *= 2
+        if high > _FARTHEST:
+            raise checker.MissingError("the losses are too large for a grid.")
+    low = high / 2
+    for _ in range(6):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _log2(value: Fraction) -> float:
+    return math.log2(value.numerator) - math.log2(value.denominator)
+
 
 CHEAP = 30.0
 """Seconds of a proof, by the estimate: a plan above it has a witness only where one is asked for.

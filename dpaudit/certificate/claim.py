@@ -19,8 +19,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, NonNegative, Probability
 from dpaudit.base.finding_table import Finding, Severity
 from dpaudit.base.numbers import holds
-from dpaudit.certificate.claimed_points import PointsCurve
-from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, Risk
+from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, PointsCurve, Risk
 
 __all__ = ["CLAIM_KEYS", "USUAL_DELTA", "Claim", "Finding", "Severity", "Verdict"]
 

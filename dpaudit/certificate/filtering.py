@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from dpaudit.accounting import AdaptiveFilter, Filter, Guarantee, RenyiFilter, ZcdpFilter
-from dpaudit.accounting.proved import FILTER, CurvePoint
+from dpaudit.accounting.accountant import FILTER, CurvePoint
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
 from dpaudit.base.fields import NonNegative, Positive, Probability, Record
 from dpaudit.base.validate import shown

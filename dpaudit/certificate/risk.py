@@ -1,4 +1,10 @@
-"""What a claim may say in place of (ε, δ): how well an attack may do, or a whole trade-off curve.
+"""What follows from some (ε, δ) that are claimed together.
+
+How well an attack may do, by a proved curve δ(ε).
+
+Whether a proved curve lies below a Gaussian one, everywhere and not on a grid alone.
+
+What a claim may say in place of (ε, δ): how well an attack may do, or a whole trade-off curve.
 
 Neighbours are symmetric, so each statement is meant, and proved, in both directions. A proof is a
 curve δ(ε), rounded up; each class says when such a curve lies within it.
@@ -8,33 +14,238 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting import Composition, CurvePoint
+from dpaudit.accounting import Composition, CurvePoint, Interval
 from dpaudit.accounting.best import BestComposition
-from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
-from dpaudit.accounting.closed_forms.zcdp import ZcdpComposition
+from dpaudit.accounting.closed_forms.additive import GaussianComposition, ZcdpComposition
 from dpaudit.accounting.guarantees import ParallelComposition
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import OpenProbability, Positive, Probability, Record
-from dpaudit.base.numbers import holds, plain
+from dpaudit.base.numbers import down, holds, plain
 from dpaudit.base.numbers import up as upwards
-from dpaudit.certificate.attack_bounds import (
-    advantage,
-    bayes_success,
-    log_odds,
-    true_positive_rate,
-)
-from dpaudit.certificate.claimed_points import PointsCurve, RatesCurve
-from dpaudit.certificate.normal import excess_over_normal
 from dpaudit.mechanisms.rounding import round_up, up
+
+
+@dataclass(frozen=True)
+class PointsCurve(Composition):
+    """All that follows from some (ε, δ) which hold together.
+
+    Attributes:
+        points: at least one.
+    """
+
+    points: tuple[CurvePoint, ...]
+
+    def epsilon(self, delta: float) -> Interval:
+        """The least ε of the points whose δ is not larger."""
+        held = (point.epsilon for point in self.points if point.delta <= delta)
+        return Interval(None, min(held, default=math.inf))
+
+    def delta(self, epsilon: float) -> Interval:
+        """The least that a point leaves (Kairouz, Oh and Viswanath 2015, Theorem 2.1)."""
+        return Interval(None, min(_left(point, epsilon) for point in self.points))
+
+    @property
+    def native(self) -> Mapping[str, Any]:
+        """The points."""
+        return {"points": [point.to_dict() for point in self.points]}
+
+    @property
+    def corners(self) -> tuple[float, ...]:
+        """The ε at which it says most."""
+        return tuple(point.epsilon for point in self.points)
+
+    def __call__(self, epsilons: ArrayLike) -> Any:
+        """Its δ, of any shape."""
+        return self.deltas(epsilons)
+
+
+@dataclass(frozen=True)
+class RatesCurve(PointsCurve):
+    """The curve that follows from a largest TPR at an FPR.
+
+    Attributes:
+        rates: TPR and FPR.
+    """
+
+    rates: tuple[float, float] = (1.0, 1.0)
+
+
+def _left(point: CurvePoint, epsilon: float) -> float:
+    """The δ at ε that follows from one point: δ is convex in e^ε, and 1 at e^ε = −1."""
+    if epsilon >= point.epsilon:
+        return point.delta
+    share = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
+    return min(1.0, up(point.delta + (1 - point.delta) * share, 4))
+
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def advantage(whole: Composition) -> float:
+    """The largest |TPR − FPR| of any test: δ(0), the total variation distance, rounded up."""
+    return whole.delta(0.0).upper
+
+
+def bayes_success(whole: Composition, prior: float) -> float:
+    """Success of the best guess between two data sets, one of prior probability ``prior``.
+
+    With m the larger of the two priors, no test S is right with more than
+    m + (1 − m)(P(S) − m/(1 − m) Q(S)), which is at most m + (1 − m) δ(ln m/(1 − m)).
+
+    Returns:
+        The bound, rounded up.
+    """
+    sure = max(Fraction(prior), 1 - Fraction(prior))
+    delta = whole.delta(log_odds(sure, -1)).upper
+    return round_up(sure + (1 - sure) * Fraction(delta))
+
+
+def true_positive_rate(whole: Composition, fpr: float, enough: float = 0.0) -> float:
+    """The largest TPR of any test whose FPR is at most ``fpr``, rounded up.
+
+    For every real ε it is at most e^ε FPR + δ(ε), where δ(−ε) = 1 − e^−ε (1 − δ(ε)) (Dong, Roth and
+    Su 2022, Proposition 2.12). Each is valid; the least is found by golden section, as the bound is
+    convex in e^ε.
+
+    Args:
+        whole: what is proved.
+        fpr: in (0, 1).
+        enough: a bound from which on no smaller one is searched for.
+    """
+
+    def bound(epsilon: float) -> float:
+        delta, share = whole.delta(abs(epsilon)).upper, math.exp(epsilon)
+        if epsilon >= 0:
+            return up(up(share * fpr, 4) + delta, 2)
+        return 1 - share * (1 - 2.0**-50) * max(0.0, 1 - delta - fpr) + 2.0**-52
+
+    end = min(700.0, 1 - math.log(fpr))
+    least, low, high = bound(0.0), 0.0, end
+    if bound(1e-3) > least:
+        low, high = -30.0, 0.0
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = bound(left), bound(right)
+    while high - low > 1e-5:
+        least = min(least, at_left, at_right)
+        if least <= enough:
+            break
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = bound(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = bound(right)
+    return min(1.0, least)
+
+
+def log_odds(sure: Fraction, direction: int) -> float:
+    """Ln of m/(1 − m), for m of at least 1/2, moved by more than its rounding error."""
+    if sure == Fraction(1, 2):
+        return 0.0
+    return max(0.0, math.log(sure / (1 - sure)) * (1 + direction * 1e-14) + direction * 1e-16)
+
+
+_PIECES = 16
+_MOST = 2000
+"""Points at which curves are compared, at most: they then touch too closely to be told apart."""
+
+
+def excess_over_normal(whole: Composition, mu: float, slack: float) -> str | None:
+    """Where a proof leaves more than δ + (1 − δ) times the curve of μ, in words; None if nowhere.
+
+    Both curves are convex in e^ε. So between two values of ε the chord of the proved one bounds
+    what is true from above, and the tangents of the Gaussian one bound it from below. The chord
+    less the larger tangent is concave and has one bend: three points decide. Where they do not,
+    the interval is halved.
+
+    Args:
+        whole: what is proved.
+        mu: of the Gaussian curve.
+        slack: the δ beside it; from where the proof is below it, nothing is left to compare.
+    """
+    end = whole.epsilon(slack).upper
+    if end == math.inf:
+        return (
+            f"no finite ε at δ = {plain(slack)}, where the curve of μ ends; a claim with a larger "
+            "delta says how much of the tail is left out"
+        )
+    normal = GaussianComposition(mu)
+
+    @cache
+    def proved(epsilon: float) -> float:
+        found = whole.delta(epsilon).upper
+        return found if epsilon < end else min(found, slack)
+
+    @cache
+    def claimed(epsilon: float) -> float:
+        return slack + (1 - slack) * (normal.delta(epsilon).lower or 0.0)
+
+    edges = [end * number / _PIECES for number in range(_PIECES + 1)] if end > 0 else [0.0]
+    for epsilon in edges[:-1]:
+        if proved(epsilon) > claimed(epsilon):
+            return _crossing(epsilon, proved(epsilon), claimed(epsilon))
+    open_pieces = list(pairwise(edges))
+    tried = 0
+    while open_pieces:
+        low, high = open_pieces.pop()
+        ends = (proved(low), proved(high)), (claimed(low), claimed(high))
+        if _below(low, high, *ends, _slopes(low, high, mu, slack)):
+            continue
+        middle = (low + high) / 2
+        tried += 1
+        if tried > _MOST or not low < middle < high or proved(middle) > claimed(middle):
+            return _crossing(middle, proved(middle), claimed(middle))
+        open_pieces += [(low, middle), (middle, high)]
+    return None
+
+
+def _below(
+    low: float,
+    high: float,
+    proved: tuple[float, float],
+    claimed: tuple[float, float],
+    slopes: tuple[float, float],
+) -> bool:
+    """Whether a chord lies below two tangents, all in units of e^ε at the lower end."""
+    if proved[0] <= claimed[1]:  # both curves fall
+        return True
+    width = math.expm1(min(high - low, 700.0))
+    left, right = slopes
+    if not left < right or proved[1] > claimed[1]:
+        return False
+    bend = min(max((claimed[1] - right * width - claimed[0]) / (left - right), 0.0), width)
+    chord = proved[0] + (proved[1] - proved[0]) * bend / width
+    tangent = max(claimed[0] + left * bend, claimed[1] + right * (bend - width))
+    return chord <= tangent - 1e-14 * claimed[0]
+
+
+def _slopes(low: float, high: float, mu: float, slack: float) -> tuple[float, float]:
+    """Slopes of the claim at both ends, −(1 − δ) Φ(−ε/μ − μ/2), each rounded to its safe side."""
+    from scipy.special import log_ndtr
+
+    left, right = (
+        (1 - slack) * math.exp(low + float(log_ndtr(-epsilon / mu - mu / 2)))
+        for epsilon in (low, high)
+    )
+    return -left * (1 + 1e-12), -right * (1 - 1e-12)
+
+
+def _crossing(epsilon: float, proved: float, claimed: float) -> str:
+    return f"δ = {upwards(proved)} at ε = {plain(epsilon)}, where the claim allows {down(claimed)}"
+
 
 _Found = TypeVar("_Found", bound=Composition)
 

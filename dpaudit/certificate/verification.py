@@ -12,16 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
-from dpaudit.accounting.proved import FILTER
+from dpaudit.accounting.accountant import FILTER
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.validate import shown
-from dpaudit.certificate.certificate import Certificate
+from dpaudit.certificate.assumptions import THIRD
+from dpaudit.certificate.certificate import SCHEMA_VERSION, Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly
-from dpaudit.certificate.premises import THIRD
 from dpaudit.certificate.proof import certify, versions
-from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
 from dpaudit.plan import Plan
 

@@ -23,9 +23,8 @@ _SUBJECT = "SUBJECT|FILE.py:function|module:function"
 
 def options() -> dict[str, Any]:
     """Derive the options of the command, by the names of the fields that they give."""
-    from dpaudit.project.audit_request import AuditRequest
+    from dpaudit.project.audit_request import AuditRequest, Execution
     from dpaudit.project.describing import meanings
-    from dpaudit.project.execution import Execution
 
     target = typer.Argument(metavar=_SUBJECT, help=_sentence(meanings(AuditRequest)["target"]))
     found: dict[str, Any] = {"target": Annotated[str | None, target]}

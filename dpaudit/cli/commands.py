@@ -159,8 +159,8 @@ def report(
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to, renderer_for, require_shown
-    from dpaudit.workflow.baselines import certificate_files
-    from dpaudit.workflow.owner import with_owner
+    from dpaudit.workflow.publishing import certificate_files
+    from dpaudit.workflow.running import with_owner
     from dpaudit.workflow.verifying import load_verified
 
     if second_opinion:

@@ -22,8 +22,7 @@ from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands
 from dpaudit.cli.command import App, Derived, Described
-from dpaudit.cli.exits import Exit, InterruptedRunError
-from dpaudit.cli.guard import guarded
+from dpaudit.cli.exits import Exit, InterruptedRunError, guarded
 from dpaudit.cli.option_groups import with_options
 
 _LONGEST = 600

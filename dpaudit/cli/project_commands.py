@@ -114,7 +114,7 @@ def replay(
     The same releases are given to both runs, so that all that differs is due to the data.
     """
     from dpaudit.cli.show_replay import neighbours, one_neighbour
-    from dpaudit.workflow.replaying import replay_subject
+    from dpaudit.workflow.rehearsing import replay_subject
 
     with working(f"replay {subject}"):
         found = list(

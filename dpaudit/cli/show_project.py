@@ -11,7 +11,7 @@ from rich.table import Table
 
 from dpaudit.cli import show
 from dpaudit.cli.show import answered, answering, say
-from dpaudit.project.sources import imported_names
+from dpaudit.project.targets import imported_names
 from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from dpaudit.auditing.replaying.replay import Comparison
 from dpaudit.cli.show import answering, say
-from dpaudit.workflow.replaying import NeighbourReplay, share
+from dpaudit.workflow.rehearsing import NeighbourReplay, share
 
 MOST_ROWS = 20
 

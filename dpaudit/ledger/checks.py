@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError
-from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.individual import IndividualGaussian
+from dpaudit.mechanisms.continual.release import Continual, IndividualGaussian
 from dpaudit.plan import Invocation
 
 _Checked = TypeVar("_Checked")

@@ -1,4 +1,12 @@
-"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer.
+"""What exact samplers ask of whoever has the entropy.
+
+Released noise as its declared law sees it, for tests of whether it was drawn as declared.
+
+Every draw is turned into its *tail*, the declared probability of noise at least as large, and its
+sign. Under the declared law tails are independent and uniform. What turns the draws of each
+mechanism is in ``dpaudit/auditing/noise/tails.py``.
+
+What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer.
 
 Plans, accountants, the ledger and audits know a mechanism by this class alone. A pair must dominate
 all neighbours at its sensitivity, and be rounded up; nothing here draws or sees data by itself.
@@ -7,11 +15,11 @@ all neighbours at its sensitivity, and be rounded up; nothing here draws or sees
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +28,68 @@ from dpaudit.base import validate
 from dpaudit.base.by_class import by_class, owner
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Kinded
-from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
-from dpaudit.mechanisms.tails import Tails
+
+
+class ExactSource(Protocol):
+    """Exact samplers with secret entropy, such as :class:`~dpaudit.ledger.SecureNoise`."""
+
+    def step(self, scale: float) -> float:
+        """The grid step, a power of two, for continuous noise of that scale.
+
+        Raises:
+            UnsupportedError: if no float is so small a step.
+        """
+
+    def laplace(self, scale: float, values: NDArray[Any]) -> NDArray[Any]:
+        """Whole numbers plus noise of mass proportional to exp(−|k|/scale), as Python's integers.
+
+        Here and in :meth:`normal` value and noise meet, and nowhere else.
+
+        Raises:
+            UnsupportedError: if the scale is above 2^52.
+        """
+
+    def normal(self, sigma: float, values: NDArray[Any]) -> NDArray[Any]:
+        """The same with noise of mass proportional to exp(−k²/2σ²)."""
+
+    def integers(self, bound: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Uniform integers in 0…bound − 1."""
+
+    def events(self, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Independent events of exactly that probability, as the float is."""
+
+    def below(self, bound: int) -> int:
+        """One uniform integer in 0…bound − 1, of any size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """Draws as the declared law sees them.
+
+    Attributes:
+        tails: declared probability of noise as large as each draw, shape (n,).
+        positive: the sign of each draw, shape (n,).
+        sizes: absolute draws over their declared mean, shape (n,); empty where that has no meaning.
+        normal: absolute standardised draws where the law is normal, shape (n,), else None.
+    """
+
+    tails: Floats
+    positive: NDArray[np.bool_]
+    sizes: Floats
+    normal: Floats | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Tails]) -> Tails:
+        """All draws of several parts of one law."""
+        normal = [part.normal for part in parts if part.normal is not None]
+        return cls(
+            np.concatenate([part.tails for part in parts]),
+            np.concatenate([part.positive for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate(normal) if len(normal) == len(parts) else None,
+        )
+
 
 Released = float | int | NDArray[Any]
 

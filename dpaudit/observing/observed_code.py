@@ -23,9 +23,9 @@ import numpy as np
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import BlackBox, progress_bar
-from dpaudit.auditing.distinguishing.canonical import canonical
+from dpaudit.auditing.distinguishing.vocabulary import canonical
 from dpaudit.auditing.noise.conformance import Drawn, reused
-from dpaudit.auditing.replaying.runs import own_copy
+from dpaudit.auditing.replaying.recording import own_copy
 from dpaudit.base import files
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
@@ -39,13 +39,12 @@ from dpaudit.observing.calls import UNKNOWN_EPSILON, Call
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
 from dpaudit.project import RunResult, Subject
 from dpaudit.project.audit_request import parse_relation
-from dpaudit.project.data_files import read_data
 from dpaudit.project.describing import plan_text
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
-from dpaudit.project.sources import code_hash, imported_names, own_files
-from dpaudit.project.targets import load_function, parse_claim
-from dpaudit.rehearsal.constants import literals
+from dpaudit.project.subject import read_data
+from dpaudit.project.targets import code_hash, imported_names, load_function, own_files, parse_claim
+from dpaudit.rehearsal.neighbours import literals
 from dpaudit.rehearsal.rehearse import rehearse
 from dpaudit.workflow.calibrating import claim_table
 

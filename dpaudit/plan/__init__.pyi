@@ -1,9 +1,9 @@
-from .contribution import Contribution as Contribution
-from .groups import Group as Group
-from .groups import Membership as Membership
 from .invocation import Invocation as Invocation
 from .plan import Plan as Plan
 from .relations import AddRemove as AddRemove
+from .relations import Contribution as Contribution
+from .relations import Group as Group
+from .relations import Membership as Membership
 from .relations import MetricBall as MetricBall
 from .relations import PrivacyUnit as PrivacyUnit
 from .relations import Relation as Relation

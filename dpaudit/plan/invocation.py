@@ -14,9 +14,15 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, NonNegative, Record
 from dpaudit.base.validate import label, shown
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.plan.contribution import Contribution
-from dpaudit.plan.groups import Group
-from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
+from dpaudit.plan.relations import (
+    AddRemove,
+    Contribution,
+    Group,
+    MetricBall,
+    PrivacyUnit,
+    Relation,
+    TrustModel,
+)
 from dpaudit.plan.sampling import (
     CyclicPoissonSampling,
     FixedSizeSampling,

@@ -18,9 +18,8 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
-from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
-from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
+from dpaudit.plan.relations import Group, PrivacyUnit, Relation, TrustModel
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
-"""Who is protected, against which change of the data, and from whom.
+"""Disjoint groups of units, whose invocations compose in parallel.
+
+Who is protected, against which change of the data, and from whom.
 
 A relation says which two data sets are neighbours. The sensitivity that an invocation declares is
 always the sensitivity *under its relation*: a query whose one-row contribution has norm c has
 sensitivity c under add-remove and zero-out, and up to 2c where a row becomes another: ‖v − v'‖ is
 at most ‖v‖ + ‖v'‖, and v' = −v attains it. A metric ball bounds the distance of the two rows, but
 not that of their contributions, which may be opposite however near the rows are.
+
+How much one unit may add to a released sum, enforced by the ledger's bounded queries.
 """
 
 from __future__ import annotations
@@ -16,9 +20,56 @@ from typing import Any, ClassVar, Self
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Kinded, Positive
+from dpaudit.base.fields import Checked, Count, Kinded, Positive, Record, plain
+from dpaudit.base.toml_tables import table
 from dpaudit.base.validate import shown
-from dpaudit.plan.groups import Membership
+
+
+class Membership(StrEnum):
+    """What decides to which group a unit belongs."""
+
+    POSITION = "position"
+    """A public fact that no neighbouring data set changes, such as a round or a device."""
+    VALUE = "value"
+    """The unit's own data: replaced, it can leave one group and enter another."""
+
+
+@dataclass(frozen=True)
+class Group(Checked):
+    """A set of units, disjoint from the sets of other names.
+
+    Attributes:
+        name: of the set, unique within a plan.
+        membership: what decides who is in it. Where it is the unit's own value, a unit that is
+            replaced, or that moves, costs what it can do to two groups.
+    """
+
+    name: str
+    membership: Membership = Membership.POSITION
+
+    def __post_init__(self) -> None:
+        validate.label(group=validate.text(group=self.name))
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def to_dict(self) -> str | dict[str, Any]:
+        """The name alone where membership is by position."""
+        if self.membership is Membership.POSITION:
+            return self.name
+        return {"name": self.name, "membership": plain(self.membership)}
+
+    @classmethod
+    def from_dict(cls, record: object) -> Self:
+        """A name, or what :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: if a key or value is wrong.
+        """
+        if isinstance(record, str):
+            return cls(record)
+        return cls(**table("group", record, ("name", "membership")))
 
 
 class TrustModel(StrEnum):
@@ -160,3 +211,28 @@ class MetricBall(Relation):
     contribution_factor: ClassVar[float] = 2.0
     replaces: ClassVar[bool] = True
     radius: Positive = 1.0
+
+
+_LEAST = 1e-200
+"""Beyond it, and beyond one over it, squares of floats are no numbers."""
+
+
+@dataclass(frozen=True)
+class Contribution(Record):
+    """A bound on all that one unit adds to a sum, whatever its data are.
+
+    Attributes:
+        bound: largest norm of a unit's part, in the norm of the mechanism: L1 for Laplace noise, L2
+            for Gaussian noise. A larger part is scaled down to it.
+        rows: how many rows of a unit count, the first ones; None for all of them.
+    """
+
+    bound: Positive
+    rows: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not _LEAST <= self.bound <= 1 / _LEAST:
+            raise InputError(
+                f"bound is {self.bound:g}; it must be from {_LEAST:g} to {1 / _LEAST:g}."
+            )

@@ -1,7 +1,6 @@
 """What a user brings: subjects, plan files and project files, and how they are found."""
 
-from dpaudit.project.data_files import read_data
-from dpaudit.project.execution import Execution
-from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
+from dpaudit.project.audit_request import Execution
+from dpaudit.project.subject import AuditPair, Move, RunResult, Subject, read_data
 
 __all__ = ["AuditPair", "Execution", "Move", "RunResult", "Subject", "read_data"]

@@ -49,8 +49,7 @@ from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.claim import CLAIM_KEYS
-from dpaudit.project.audit_request import REPEATABLE, AuditRequest
-from dpaudit.project.execution import Execution, keys
+from dpaudit.project.audit_request import REPEATABLE, AuditRequest, Execution, keys
 
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"

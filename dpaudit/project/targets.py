@@ -1,33 +1,170 @@
-"""Finding what the user names: a subject, a plan file, or a function in a file."""
+"""What somebody may have meant who named a subject that is not there.
+
+Which files of a project a piece of its code consists of; reading runs none of them.
+
+Finding what the user names: a subject, a plan file, or a function in a file.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import json
+import pkgutil
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SubjectRecord
+from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
-from dpaudit.project.hints import unknown_module, unknown_object, without_colon
 from dpaudit.project.plan_file import read_plan_file
-from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
+
+
+def without_colon(name: str) -> str:
+    """The end of a sentence on a name that says no object."""
+    if name in Mechanism.kinds():
+        return f"that is a mechanism, and dpaudit list {name} shows a plan file with it."
+    which = f"say which object of it, {name}:NAME."
+    every = "it must be module:Object, FILE.py:object or PLAN.toml."
+    return which if name.endswith(".py") else every
+
+
+def unknown_object(word: str, owner: Any, module: Any) -> str:
+    """The end of a sentence on what a module or a class does not have."""
+    root = module.__name__.partition(".")[0]
+    known = [name for name in dir(owner) if not name.startswith("_")]
+    if owner is module:  # without what it imports
+        homes = {name: str(getattr(getattr(owner, name), "__module__", "")) for name in known}
+        known = [name for name, home in homes.items() if home.startswith(root)]
+    return nearest(word, known) if known else "check the name."
+
+
+def unknown_module(name: str) -> str:
+    """Return what is to be said after "No module named …"; empty where nothing is known."""
+    package, _, word = name.rpartition(".")
+    if package:
+        inside = getattr(sys.modules.get(package), "__path__", ())
+        return f"; {nearest(word, [each.name for each in pkgutil.iter_modules(inside)])}"
+    place = min(Path().glob(f"*/{name}.py"), default=f"FOLDER/{name}.py")
+    return f"; no file {name}.py is here, so give its place, such as {place}:NAME."
+
+
+_INSTALLED = {"site-packages", "dist-packages"}
+_PYTHON = Path(sysconfig.get_path("stdlib")).resolve()
+
+
+def code_hash(module: str, file: Path) -> str:
+    """SHA-256 of the :func:`own_files` of a module.
+
+    Args:
+        module: dotted name, or that of a file.
+        file: where it stands.
+    """
+    combined = hashlib.sha256()
+    for path in sorted(own_files(module, file)):
+        combined.update(hashlib.sha256(path.read_bytes()).digest())
+    return combined.hexdigest()
+
+
+def own_files(module: str, file: Path) -> set[Path]:
+    """Every Python file of a module's package, and of what it imports beside it.
+
+    A module without a package is its one file. Imported files count where they are the project's
+    own: found from the folder that the module is imported from, or one above or below it, and
+    neither installed nor part of Python or of dpaudit, whose versions a certificate names.
+
+    Args:
+        module: dotted name, or that of a file.
+        file: where it stands.
+    """
+    root, _, rest = module.partition(".")
+    top = getattr(sys.modules.get(root), "__file__", None)
+    package = Path(top).resolve().parent if rest and top else None
+    base = file.resolve().parent if package is None else package.parent
+    found = {file.resolve()} if package is None else set(package.rglob("*.py"))
+    pending = list(found)
+    while pending:
+        for name in imported_names(pending.pop()):
+            new = set(_files_of(name, base)) - found
+            found |= new
+            pending += new
+    return found
+
+
+def imported_names(path: Path) -> frozenset[str]:
+    """First parts of the names that a file imports anywhere."""
+    return _imported(*_state(path))
+
+
+def _state(path: Path) -> tuple[Path, int, int]:
+    """The file as it is now, so that what was read of it can be remembered."""
+    stat = path.stat()
+    return path, stat.st_mtime_ns, stat.st_size
+
+
+@lru_cache(maxsize=4096)
+def _imported(path: Path, _modified: int, _size: int) -> frozenset[str]:
+    """First parts of the names that a file imports anywhere; relative ones stay in the package."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return frozenset()  # whoever needs it cannot have been imported
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return frozenset(names - {"dpaudit"})
+
+
+def _files_of(name: str, base: Path) -> Iterator[Path]:
+    """The files of a module or package of that name, if it belongs to the project."""
+    for place in _places(name):
+        own = place.parent
+        inside = own.is_relative_to(base) or base.is_relative_to(own)
+        # Python and what is installed may stand in a folder of the project.
+        if not inside or _INSTALLED & set(place.parts) or place.is_relative_to(_PYTHON):
+            continue
+        if place.is_dir():
+            yield from place.rglob("*.py")
+        elif place.suffix == ".py":
+            yield place
+
+
+def _places(name: str) -> Iterator[Path]:
+    """Its file, or its folders; a name that is not loaded is found, not imported."""
+    loaded = sys.modules.get(name)
+    try:
+        spec = importlib.util.find_spec(name) if loaded is None else None
+    except (ImportError, ValueError):
+        return
+    folders, file = getattr(loaded, "__path__", None), getattr(loaded, "__file__", None)
+    if spec is not None:
+        folders, file = spec.submodule_search_locations, spec.origin if spec.has_location else None
+    if folders:
+        yield from (Path(folder).resolve() for folder in folders)
+    elif file:
+        yield Path(file).resolve()
+
 
 ENTRY_POINTS = "dpaudit.subjects"
 FOLDERS: set[str] = set()

@@ -1,15 +1,82 @@
-"""Frames of pandas and polars as arrays of what they hold, and back with the types they had."""
+"""Sequences of values as arrays with one entry for each, and back.
+
+Frames of pandas and polars as arrays of what they hold, and back with the types they had.
+
+Which column says whose row it is, by its name; and which one might, by its values.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.rehearsal.arrays import Arrays, column, entries
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of numbers or of truth values, of equal arrays, or of objects."""
+    kinds = {type(value) for value in values}
+    if kinds in ({int}, {float}, {bool}):
+        made = np.array(values)
+        if made.dtype.kind == {int: "i", float: "f", bool: "b"}[kinds.pop()]:
+            return made
+    if kinds == {np.ndarray} and len({(each.shape, each.dtype) for each in values}) == 1:
+        made = np.stack(values)
+        if made.ndim > 1 and made.dtype.kind in "fiub":
+            return made
+    objects = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        objects[place] = value
+    return objects
+
+
+def entries(values: NDArray[Any]) -> list[Any]:
+    """The rows of a column as they were in a list: plain numbers, arrays or objects."""
+    return values.tolist() if values.ndim == 1 else list(values)
+
+
+def numeric(values: NDArray[Any]) -> NDArray[Any] | None:
+    """The numbers of a column, with another one in place of each missing; None if it has others."""
+    if values.dtype.kind == "O" and values.ndim == 1:
+        there = [each for each in values if each is not None]
+        if not there or not all(_is_number(kind) for kind in {type(each) for each in there}):
+            return None
+        values = np.array([there[0] if each is None else each for each in values])
+    known = values.dtype.kind in "fiu" and not np.isnan(values).all()
+    return values if known else None
+
+
+def _is_number(kind: type) -> bool:
+    return kind in (int, float) or issubclass(kind, np.integer | np.floating)
+
+
+def hashable(label: Any) -> Any:
+    """Return what equals itself and other labels as this one does, and can be a key."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if type(label).__hash__ is not None and label == label else repr(label)
+
+
+def labels_like(values: NDArray[Any]) -> Iterable[Any]:
+    """Return what may be new names among some, of their type; nothing where none can be made up."""
+    first: Any = next((each for each in values if each is not None), None)
+    numbers = numeric(values)
+    if numbers is not None:
+        top = int(np.nan_to_num(numbers).max())
+        return chain(range(top + 1, top + 99), range(1000))
+    if isinstance(first, str):
+        return ("a new unit", *map(str, range(1000)))
+    if values.dtype.kind == "M":
+        return np.datetime64("2101-01-01") + np.arange(99)
+    if hasattr(first, "replace") and hasattr(first, "year"):
+        return (first.replace(year=2101, month=1, day=day) for day in range(1, 29))
+    return ()
+
 
 PLACE = "\0place"
 """Column of the row of a frame that each row was; its values may have been changed since."""
@@ -110,3 +177,90 @@ def _differ(one: NDArray[Any], two: NDArray[Any]) -> NDArray[np.bool_]:
         return np.array([a is not b for a, b in zip(one, two, strict=True)], dtype=bool)
     equal = (one == two) | ((one != one) & (two != two))
     return np.asarray(~equal.all(axis=tuple(range(1, equal.ndim))))
+
+
+_ENDING = re.compile(r"(identifier|number|name|hash|uuid|guid|key|num|nr|no|id)s?$")
+_WORD = re.compile(r"[^\W\d_]+")
+SHORT = 3
+"""So many letters stand for a whole word, as in ``cust_no``."""
+REPEATS, WIDE = 10, 100
+"""At most so many rows are one unit's, on average; so many columns of an array are looked at."""
+
+
+def column_of(
+    columns: Mapping[str, NDArray[Any]], unit: str | None, *, near: bool = True
+) -> str | None:
+    """The column that has the name of the unit, or the nearest to it; None if none has.
+
+    Where it may be ``near``, case, separators, plurals and words for a label do not count, and the
+    unit may be cut short.
+
+    Example:
+        >>> ids = np.array([3, 1, 3])
+        >>> [column_of({"amount": ids, name: ids}, "customer")
+        ...  for name in ("Customer", "customerID", "cust_no", "customers", "customer age")]
+        ['Customer', 'customerID', 'cust_no', None, None]
+    """
+    if unit is None or unit in columns or not near:
+        return unit if unit in columns else None
+    apart = {name: _apart(name, unit) for name, each in columns.items() if _is_label(each)}
+    found = [(far, name) for name, far in apart.items() if far is not None]
+    return min(found)[1] if found else None
+
+
+def _apart(name: str, unit: str) -> int | None:
+    """Tell how far a name is from that of a unit; None if it is another one."""
+    plain, own = _joined(name), _ENDING.sub("", _joined(unit)).removesuffix("s")
+    core = _ENDING.sub("", plain)
+    if plain in (own, _joined(unit)):
+        return 0
+    if core == plain or not own:
+        return None
+    if core.removesuffix("s") == own:
+        return 1
+    words = [word.removesuffix("s") for word in _words(name)]
+    if own in words[:-1]:
+        return 2
+    return 3 if len(core) >= SHORT and own.startswith(core) else None
+
+
+def _words(name: str) -> list[str]:
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
+    return [word.casefold() for word in _WORD.findall(apart)]
+
+
+def _joined(name: str) -> str:
+    return "".join(_words(name))
+
+
+def shared(columns: Mapping[str, NDArray[Any]]) -> str:
+    """A column beside others of labels that few rows share, as if each were of one who has several.
+
+    Empty where there is none. It need not say whose rows they are: ages repeat too.
+    """
+    parts = dict(_parts(columns))
+    counts = {name: len(set(map(hashable, e))) for name, e in parts.items() if _is_label(e)}
+    many = {n: count for n, count in counts.items() if len(parts[n]) / REPEATS <= count}
+    repeated = [name for name, count in many.items() if count < len(parts[name])]
+    return max(repeated, key=many.__getitem__) if len(parts) > 1 and repeated else ""
+
+
+def _parts(columns: Mapping[str, NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Columns, and those of tables within them."""
+    for name, each in columns.items():
+        if each.ndim == 1:
+            yield name, each
+        elif each.ndim == 2:
+            yield from ((f"{name} {n}", part) for n, part in enumerate(each.T[:WIDE]))
+
+
+def _is_label(column: NDArray[Any]) -> bool:
+    """Tell whether whole numbers or names are there, some of which may be missing."""
+    if column.dtype.kind == "O":
+        there = [each for each in column if each is not None]
+        kinds = {type(each) for each in there}
+        return bool(there) and not kinds & {bool, float, list, dict, set, tuple, np.ndarray}
+    if column.dtype.kind == "f":
+        known = column[np.isfinite(column)]
+        return column.ndim == 1 and known.size > 0 and bool((known == np.floor(known)).all())
+    return column.ndim == 1 and column.dtype.kind in "iuUS"

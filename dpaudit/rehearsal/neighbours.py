@@ -1,4 +1,12 @@
-"""Neighbours of given data under the relation of a plan, chosen to show mistakes.
+"""Numbers of a plan and of code: where a rule about values changes, it names one of them.
+
+Neighbours among data of other sizes and orders.
+
+Where few rows are, each counts for much: a bound, a mean or a choice that is made of the data moves
+far. A rule about the number of rows changes at a number that the code names; and what depends on
+the order of rows shows where one is put between two others.
+
+Neighbours of given data under the relation of a plan, chosen to show mistakes.
 
 Every one is described by a recipe (which unit, which move), never by a value, so that a recipe may
 stand in a certificate.
@@ -10,17 +18,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from dpaudit.plan import AddRemove, MetricBall, Plan, Relation, ReplaceOne
 from dpaudit.project import Move, Subject
-from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.constants import constants_of
-from dpaudit.rehearsal.rows import (
+from dpaudit.rehearsal.columns import (
     HEAVY,
+    Columns,
     added,
     chosen,
     ends,
@@ -31,7 +39,170 @@ from dpaudit.rehearsal.rows import (
     without,
     zeroed,
 )
-from dpaudit.rehearsal.sizes import few, inserted, of_sizes
+
+MOST = 12
+_USUAL = (0.0, 1.0)
+_BASES = {"abc", "builtins", "dpaudit.project.subject", "dpaudit.base.fields"}
+
+
+def constants_of(subject: Any, plan: Plan) -> tuple[float, ...]:
+    """Numbers that the fields of a subject, its plan and the code of its run name, each once.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Code:
+        ...     limit: float = 3.0
+        ...     def run(self, rows):
+        ...         return [row for row in rows if row > 0.25]
+        >>> from dpaudit import AddRemove, Invocation, Laplace, PrivacyUnit, TrustModel
+        >>> plan = Plan.of(Invocation(Laplace(2.0, clip=(0.0, 5.0)), 5.0, PrivacyUnit("row"),
+        ...                           AddRemove(), TrustModel.CENTRAL))
+        >>> constants_of(Code(), plan)
+        (0.0, 1.0, 3.0, 5.0, 0.25)
+    """
+    found = dict.fromkeys(_USUAL)
+    for number in (*_of_fields(subject), *_of_plan(plan), *_of_code(type(subject))):
+        if math.isfinite(number) and abs(number) < 1e15:
+            found.setdefault(float(number))
+    return tuple(found)[:MOST]
+
+
+def _of_fields(subject: Any) -> Iterator[float]:
+    if is_dataclass(subject):
+        for each in fields(subject):
+            yield from _numbers(getattr(subject, each.name))
+
+
+def _of_plan(plan: Plan) -> Iterator[float]:
+    for each in plan.invocations:
+        if each.contribution is not None:
+            yield each.contribution.bound
+        for name in ("clip", "clip_norm"):
+            yield from _numbers(getattr(each.mechanism, name, None))
+
+
+def _of_code(kind: type) -> Iterator[float]:
+    """Literals of methods, own and inherited, and of functions in them, those of ``run`` first."""
+    bases = [base for base in kind.__mro__ if base.__module__ not in _BASES]
+    own = [each for base in bases for each in vars(base).values() if hasattr(each, "__code__")]
+    for member in sorted(own, key=lambda each: each.__name__ != "run"):
+        yield from literals(member.__code__)
+
+
+def literals(code: CodeType | None) -> Iterator[float]:
+    """Numbers that some code names, and functions within it; none of no code."""
+    for constant in () if code is None else code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from literals(constant)
+        else:
+            yield from _numbers(constant)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, tuple | list):
+        for each in value:
+            yield from _numbers(each)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+FEW = (2, 4)
+LARGEST = 2000
+"""Rows of data that are made for a number of the code."""
+
+
+def few(table: Columns, relation: Relation) -> Iterator[Move]:
+    """Few units of one row; or, where their number is public, all alike but for one."""
+    low, top = ends(table.numbers())
+    if not top:
+        return
+    if not isinstance(relation, AddRemove):
+        alike = table.changed(np.arange(len(table)), row_values(table, 0))
+        for what, values in (("largest", top), ("smallest", low)):
+            yield Move(
+                alike.changed([0], values),
+                f"row 0 given the {what} values, as all rows are alike",
+                True,
+                alike,
+            )
+        return
+    units = table.units()
+    for size, first in zip(FEW, (top, low), strict=True):
+        if size >= len(units):
+            return
+        base = table.take([int(rows[0]) for rows in units[:size]])
+        base = base.changed(np.arange(len(base)), low)  # what is noisy is often below 0 there
+        base = base.changed(base.units()[0], first)
+        for number, rows in enumerate(base.units()[:2]):
+            yield Move(without(base, rows), f"unit {number} of {size} removed", True, base)
+        for what, values in (("largest", top), ("smallest", low)):
+            recipe = f"a unit added to {size} with the {what} values"
+            for move in added(base, [0], values, recipe, extreme=True):
+                yield replace(move, base=base)
+
+
+def inserted(table: Columns, relation: Relation) -> Iterator[Move]:
+    """A row of the largest values between the two smallest neighbouring rows, and the reverse."""
+    numbers = table.numbers()
+    if not numbers or len(table) < 3 or not isinstance(relation, AddRemove):
+        return
+    first = next(iter(numbers.values()))
+    sizes = np.nan_to_num(first.reshape(len(first), -1)[:, 0].astype(np.float64))
+    sums, (low, top) = sizes[1:] + sizes[:-1], ends(numbers)
+    for place, values, what in (
+        (int(sums.argmin()), top, "largest values between small ones"),
+        (int(sums.argmax()), low, "smallest values between large ones"),
+    ):
+        for move in added(table, [0], values, f"a unit of one row added, with the {what}"):
+            order = np.insert(np.arange(len(table)), place + 1, len(table))
+            yield replace(move, data=move.data.take(order))
+
+
+def of_sizes(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
+    """A row less where there are as many as a number of the code says, or one more; or half of it.
+
+    All rows are of one category, and the one that leaves has the largest numbers and comes first.
+    """
+    if not isinstance(relation, AddRemove):
+        return
+    numbers = table.numbers()
+    words = {name: each for name, each in row_values(table, 0).items() if name not in numbers}
+    low, top = ends(numbers)
+    sizes = {
+        size: f"{size} rows, by a number of the code"
+        for constant in constants
+        for half in (constant / 2, constant)
+        for size in (round(half), round(half) + 1)
+        if 2 <= size <= LARGEST
+    }
+    for size, what in sizes.items():
+        base = _of_size(table, size)
+        if base is None or len(base.units()) < 2:
+            continue
+        base = base.changed(np.arange(size), words)
+        first, *_, last = base.units()
+        base = base.changed(last, low).changed(first, top)
+        yield Move(without(base, first), f"the first of {what}, removed", False, base)
+
+
+def _of_size(table: Columns, size: int) -> Columns | None:
+    """So many rows, those of the table again and again as those of new units."""
+    kept = min(size, len(table))
+    base = table.take(np.arange(kept))
+    again = np.resize(np.arange(kept), size)[kept:]
+    if not len(again):
+        return base
+    rows = np.arange(kept, size)
+    base = base.take([*range(kept), *again.tolist()])
+    for name in {table.unit, table.key} - {None}:
+        labels = base.unused(str(name), len(again))
+        if len(labels) < len(again):
+            return None
+        for row, label in zip(rows, labels, strict=False):
+            base = base.changed([int(row)], {str(name): label})
+    return base
+
 
 EVERY = 60
 """So many units are moved one by one, where runs are quick."""

@@ -1,28 +1,148 @@
-"""A watch on the ways around the ledger, while code is rehearsed."""
+"""What code leaves behind when it returns, which no report of the interpreter shows in time.
+
+Threads that go on, calls at the process's end, and what was written to a file that was open before.
+
+A watch on the ways around the ledger, while code is rehearsed.
+
+Runs apart: in copies of this process, made before anything has run in it.
+
+What a run leaves behind (a cache, a counter, an attribute) answers for every later run of the same
+process, and would hide that the answer came from private data.
+"""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import io
+import math
 import os
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache, wraps
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, lru_cache, partial, wraps
+from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
 
+from dpaudit.auditing.children import Child, TrialTimeoutError, within_time
 from dpaudit.auditing.replaying import recording
-from dpaudit.auditing.replaying.runs import given_beside
+from dpaudit.auditing.replaying.recording import Runnable, given_beside
+from dpaudit.auditing.replaying.replay import EVERYTHING, RecordedRun, ReplayReport, Telling, record
+from dpaudit.base import processes
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
-from dpaudit.rehearsal.side_effects import SideEffects, importing
+from dpaudit.project import Move
+
+SETTLE = 0.2
+"""Seconds that threads are waited for which code has left behind, once for each thread."""
+
+
+class SideEffects:
+    """Files and threads that are there before any code runs: what is new is the code's."""
+
+    def __init__(self) -> None:
+        self._threads = {each.native_id for each in threading.enumerate()}
+        self._waited: set[int | None] = set()
+        weakref.finalize(self, int)  # the first one of a process asks for a call at its end
+
+    def is_new(self, thread: int | None) -> bool:
+        """Tell whether a thread, by its native identifier, has begun since."""
+        return thread not in self._threads
+
+    @contextmanager
+    def seen(self, outside: list[str]) -> Iterator[None]:
+        """Add what the code left that runs meanwhile, after waiting for its threads."""
+        calls, modules, before = atexit._ncallbacks(), len(sys.modules), _written()
+        try:
+            yield
+        finally:
+            self._wait()
+            if atexit._ncallbacks() > calls and len(sys.modules) == modules:  # or a library's
+                outside.append("asks for a call at the end of the process")
+            after = _written() if before else {}
+            if any(place != after.get(file) for file, place in before.items()):
+                outside.append("writes to a file that was open before")
+
+    def _wait(self) -> None:
+        end = time.monotonic() + SETTLE
+        for each in threading.enumerate():
+            if self.is_new(each.native_id) and each.native_id not in self._waited:
+                self._waited.add(each.native_id)
+                with suppress(RuntimeError):  # this thread itself, where it has begun since
+                    each.join(max(0.0, end - time.monotonic()))
+
+
+def importing() -> bool:
+    """Tell whether a module is being loaded, which may do what it likes: it has seen no data."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith("importlib._bootstrap"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+def _written() -> dict[tuple[int, str], int]:
+    """Tell how far this process has come in each file that it holds open for writing; Linux alone.
+
+    Not in those that it was given when it began: their place moves with what others write.
+    """
+    if not _DESCRIPTORS.is_dir():
+        return {}
+    own: list[tuple[int, str]] = []
+    given = _targets(Path(f"/proc/{os.getppid()}/fd")) | _targets(_DESCRIPTORS, 2)
+    for entry in _DESCRIPTORS.iterdir():
+        with suppress(OSError):
+            path, number = entry.readlink(), entry.name
+            if path.is_absolute() and path not in given and path.is_file():
+                flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split()[3], 8)
+                if flags & os.O_ACCMODE:
+                    own.append((int(number), str(path)))
+    if not all(map(_open, _writers(tuple(own)))):
+        _writers.cache_clear()
+    for each in _writers(tuple(own)):  # what was written to Python's objects counts as well
+        with suppress(OSError, ValueError):
+            each.flush()
+    return {(number, path): os.lseek(number, 0, os.SEEK_CUR) for number, path in own}
+
+
+@lru_cache(maxsize=1)  # to look at all objects takes long, and few runs open or close files
+def _writers(own: tuple[tuple[int, str], ...]) -> list[Any]:
+    """Python's objects that write to files, while the same ones are open."""
+    kinds = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
+    found = [each for each in gc.get_objects() if issubclass(type(each), kinds)] if own else []
+    return [each for each in found if _open(each)]
+
+
+def _open(writer: Any) -> bool:
+    with suppress(ValueError):  # of one that was given away
+        return not writer.closed
+    return False
+
+
+def _targets(descriptors: Path, last: float = math.inf) -> set[Path]:
+    """Return what descriptors lead to, up to one; nothing of a process that cannot be looked at."""
+    found: set[Path] = set()
+    with suppress(OSError):
+        for entry in descriptors.iterdir():
+            with suppress(OSError):
+                found |= {entry.readlink()} if int(entry.name) <= last else set()
+    return found
+
 
 _DRAWS = ("sample", "start")
 """What every draw of a mechanism's noise goes through."""
@@ -240,3 +360,93 @@ def _among_callers(module: str) -> bool:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
+
+
+MOST = 3
+"""So many neighbours are run apart."""
+PATIENCE = 60.0
+"""Seconds that a run apart may take where runs have no limit: a copy of threads may hang."""
+_CLOSE = 1e-3
+"""Of what is declared: libraries that compute with another number of threads round otherwise."""
+
+_T = TypeVar("_T")
+
+
+def apart(call: Callable[[], _T], limit: float | None = None, watch: Watch | None = None) -> Any:
+    """Return what a call gives in a copy of this process, which ends then; this one stays as it is.
+
+    Args:
+        call: foreign code; what it gives must travel.
+        limit: seconds that it may take.
+        watch: on the ways around the ledger; it learns what was seen in the copy.
+
+    Returns:
+        None where there can be no copy, or the call gives nothing there.
+    """
+    if not processes.CAN_FORK:
+        return None
+    seen = watch or Watch()
+
+    def answer(_: None) -> tuple[_T, list[list[str]]]:
+        with watched(seen):
+            return within_time(limit or PATIENCE, call), seen.places
+
+    try:
+        with Child(answer) as child:
+            given, places = child.ask(None)
+    except (Exception, SystemExit, TrialTimeoutError):  # noqa: BLE001 - it is run here as well
+        return None
+    for own, found in zip(seen.places, places, strict=True):
+        own[:] = found
+    return given
+
+
+def first_apart(
+    algorithm: Runnable,
+    data: Any,
+    seed: int,
+    limit: float | None = None,
+    telling: Telling = EVERYTHING,
+    watch: Watch | None = None,
+) -> RecordedRun | None:
+    """A run on the data that leaves nothing here; None where there can be none."""
+    run = apart(lambda: record(algorithm, data, seed).run, limit, watch)
+    return None if run is None else RecordedRun(algorithm, seed, run, telling)
+
+
+def neighbours_apart(
+    base: RecordedRun,
+    near: Iterator[Move],
+    limit: float | None = None,
+    watch: Watch | None = None,
+) -> dict[int, ReplayReport]:
+    """The first neighbours compared with a run on the data, each in a process of its own.
+
+    Args:
+        base: the run on the data, made apart too.
+        near: the neighbours.
+        limit: seconds that one may take.
+        watch: as for :func:`apart`.
+
+    Returns:
+        By place. Those with a base of their own, and those that could not be run, are left out.
+    """
+    made: dict[int, ReplayReport] = {}
+    for place, move in enumerate(islice(near, MOST)):
+        compared = partial(base.against, move.data, hops=move.hops)
+        report = apart(compared, limit, watch) if move.base is None else None
+        if report is not None:
+            made[place] = report
+    return made
+
+
+def alike(one: ReplayReport, two: ReplayReport) -> bool:
+    """Tell whether two comparisons with the same neighbour show the same, but for rounding."""
+    rules = [[each.rule for each in report.findings] for report in (one, two)]
+    if one.raised != two.raised or rules[0] != rules[1]:
+        return False
+    return len(one.comparisons) == len(two.comparisons) and all(
+        x.observed == y.observed
+        or math.isclose(x.observed, y.observed, rel_tol=_CLOSE, abs_tol=_CLOSE * x.declared)
+        for x, y in zip(one.comparisons, two.comparisons, strict=True)
+    )

@@ -11,11 +11,16 @@ The renderer is chosen by the ending of the file::
 A new view is one subclass of :class:`Renderer`; its tests inherit the conformance suite.
 """
 
-from dpaudit.reporting.audits import write_report
-from dpaudit.reporting.base import Renderer, render_to, renderer_for, require_shown, suffixes
+from dpaudit.reporting.base import (
+    Renderer,
+    render_to,
+    renderer_for,
+    require_shown,
+    suffixes,
+    write_report,
+)
 from dpaudit.reporting.html.page import HtmlRenderer
-from dpaudit.reporting.machine.intoto import InTotoRenderer
-from dpaudit.reporting.machine.json_text import JsonRenderer
+from dpaudit.reporting.machine.json_text import InTotoRenderer, JsonRenderer
 from dpaudit.reporting.machine.junit import JUnitRenderer
 from dpaudit.reporting.machine.registry.renderer import RegistryRenderer
 from dpaudit.reporting.machine.sarif.renderer import SarifRenderer

@@ -1,4 +1,7 @@
-"""The interface of every renderer, and their choice by file ending."""
+"""The interface of every renderer, and their choice by file ending.
+
+From an audit to its report, where there is nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate
+from dpaudit.certificate import AuditRecord, Certificate, Claim, SubjectRecord, certify
+from dpaudit.mechanisms import Opaque
+from dpaudit.plan import AddRemove, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 
 if TYPE_CHECKING:
     from dpaudit.certificate import SecondOpinion
+
 
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""
@@ -156,3 +162,34 @@ def require_shown(renderer: Renderer) -> None:
         raise InputError(
             f"a {renderer.suffix} report shows no second opinion; these do: {', '.join(fitting)}."
         )
+
+
+def write_report(
+    what: Certificate | AuditRecord | Sequence[AuditRecord],
+    path: Path | str,
+    name: str = "the audited code",
+) -> Path:
+    """Write the report of a certificate, of an audit, or of several audits of one claim.
+
+    Args:
+        what: to be shown. Of audits alone nothing is proved: there is no plan.
+        path: the file; its ending chooses the format, such as ``.html``, ``.md`` or ``.json``.
+        name: of what was audited, for audits.
+
+    Raises:
+        InputError: if the ending is unknown, the file cannot be written, there is no audit, or
+            audits are of different claims.
+    """
+    if isinstance(what, Certificate):
+        return render_to(what, path)
+    several = (what,) if isinstance(what, AuditRecord) else tuple(what)
+    tested = {Claim(each.claim_epsilon, each.delta) for each in several}
+    if len(tested) != 1:
+        raise InputError(f"there are audits of {len(tested)} claims; they must be of the same one.")
+    claim = tested.pop()
+    trained = all(each.trainings for each in several)
+    opaque = Opaque(name[:80], claim.epsilon, claim.delta)
+    unit, relation = ("example", AddRemove()) if trained else ("data set", ReplaceOne())
+    plan = Plan.of(Invocation(opaque, 1.0, PrivacyUnit(unit), relation, TrustModel.CENTRAL))
+    made = certify(plan, subject=SubjectRecord(name), claim=claim, delta=claim.delta)
+    return render_to(made.with_audits(several), path)

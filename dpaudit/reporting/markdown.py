@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
-from dpaudit.reporting.comparison import comparison, tally
-from dpaudit.reporting.environment import markdown_environment
-from dpaudit.reporting.text import visible
-from dpaudit.reporting.view import views
+from dpaudit.reporting.text import markdown_environment, visible
+from dpaudit.reporting.view import comparison, tally, views
 from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:

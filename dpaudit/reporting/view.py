@@ -1,22 +1,27 @@
-"""What every format for people shows: one model, many views."""
+"""What every format for people shows: one model, many views.
+
+Several certificates side by side: the first page of a report on more than one.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.certificate import AuditRecord, Certificate
+from dpaudit.base.numbers import down, percent, plain, up
+from dpaudit.certificate import AuditRecord, Certificate, Verdict
 from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Checklist
-from dpaudit.reporting.composition import Growth, growth
+from dpaudit.reporting.curves import Growth, growth
 from dpaudit.reporting.figures.plot import Figure
-from dpaudit.reporting.figures.privacy import figures, growth_figure
-from dpaudit.reporting.figures.roc import roc_figure
-from dpaudit.reporting.figures.runs import series_figures
+from dpaudit.reporting.figures.privacy import figures, growth_figure, roc_figure, series_figures
 from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
+from dpaudit.reporting.wording.tables import Row
+from dpaudit.reporting.wording.words import stated
 
 if TYPE_CHECKING:
     from dpaudit.certificate import SecondOpinion
@@ -117,3 +122,53 @@ def _audit(certificate: Certificate, number: int, record: AuditRecord) -> AuditV
     details = {name: value for name, value in record.details.items() if name not in drawn}
     command = tables.replay_command(certificate, record)
     return AuditView(record, tables.nested_facts(details), command, figure)
+
+
+_NONE = "–"
+
+
+def comparison(views: Sequence[View]) -> tuple[Row, ...]:
+    """A row for each, in their order."""
+    return tuple(_row(number, shown) for number, shown in enumerate(views, 1))
+
+
+def _row(number: int, shown: View) -> Row:
+    certificate, odds = shown.certificate, shown.headline.odds
+    claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
+    proof = "nothing"
+    if proved is not None and proved.epsilon < math.inf:
+        proof = f"ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}"
+    return {
+        "number": number,
+        "name": certificate.subject.name,
+        "verdict": certificate.verdict,
+        "protects": f"one {plan.unit}, {plan.relation}, {plan.trust}",
+        "claimed": _NONE if claim is None else stated(claim),
+        "proved": proof,
+        "attacked": _attacked(shown),
+        "guess": _NONE if odds.proved is None else f"≤ {percent(odds.proved)}",
+        "open_points": shown.headline.open_points or "none",
+    }
+
+
+def _attacked(shown: View) -> str:
+    audits = shown.certificate.audits
+    if not audits:
+        return "not attacked"
+    bounds = [audit for audit in audits if audit.epsilon_lower is not None]
+    if not bounds:
+        return f"{len(audits)} audits, no bound"
+    best = max(bounds, key=lambda audit: audit.epsilon_lower or 0.0)
+    return f"ε ≥ {down(best.epsilon_lower or 0.0)} at δ = {plain(best.delta)}"
+
+
+def tally(views: Sequence[View]) -> str:
+    """Tell how many have which verdict, worst first.
+
+    The verdicts of several certificates are not added up: each speaks of its own subject.
+    """
+    counts = [
+        f"{sum(shown.certificate.verdict is verdict for shown in views)} {verdict}"
+        for verdict in (Verdict.REFUTED, Verdict.UNPROVEN, Verdict.CERTIFIED)
+    ]
+    return f"{len(views)} reports: {', '.join(counts)}."

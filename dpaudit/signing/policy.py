@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from packaging.specifiers import SpecifierSet
 
 from dpaudit.accounting import Accountant, AccountantName, CurvePoint, guarantee
-from dpaudit.accounting.proved import FILTER
+from dpaudit.accounting.accountant import FILTER
 from dpaudit.base import fields, files
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import holds
@@ -34,8 +34,8 @@ from dpaudit.certificate import (
     check_of,
     lacks_check,
 )
+from dpaudit.certificate.assumptions import stated_kinds
 from dpaudit.certificate.findings import FLOAT_NOISE
-from dpaudit.certificate.laws import stated_kinds
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
 

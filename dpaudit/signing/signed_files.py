@@ -16,7 +16,7 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate
-from dpaudit.certificate.schema import SCHEMA_VERSION, certificate_schema
+from dpaudit.certificate.certificate import SCHEMA_VERSION, certificate_schema
 from dpaudit.signing.keys import key_id, load_public, signer_of
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import (

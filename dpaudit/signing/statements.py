@@ -24,7 +24,7 @@ from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate
 from dpaudit.ledger import JournalSummary
-from dpaudit.reporting.machine.intoto import STATEMENT_TYPE, certificate_statement
+from dpaudit.reporting.machine.json_text import STATEMENT_TYPE, certificate_statement
 from dpaudit.signing.keys import Signer, key_id
 
 ENDING = ".dsse.json"

@@ -1,4 +1,8 @@
-"""Answering an :class:`AuditRequest`: attacks on subjects, functions, programs and trainings.
+"""What is tested of a bare function, and the most promising neighbours to test it on.
+
+Attacking the real run of a subject: no model of it by its author is needed.
+
+Answering an :class:`AuditRequest`: attacks on subjects, functions, programs and trainings.
 
 The command line is answered by :func:`audit`, a project file by :func:`with_planned_audits`, and a
 caller in Python, such as the pytest plugin, by :func:`attack`. All of them draw by
@@ -7,11 +11,17 @@ caller in Python, such as the pytest plugin, by :func:`attack`. All of them draw
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing import (
     BlackBox,
     Release,
@@ -23,27 +33,260 @@ from dpaudit.auditing import (
     progress_bar,
     search_pairs,
 )
-from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
+from dpaudit.auditing.distinguishing.design import TooFewRunsError
+from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
-from dpaudit.auditing.subjects.neighbours import Search
+from dpaudit.auditing.subjects.neighbours import Search, around, patterns
+from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.base import toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
+from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.verdicts import contradicts
-from dpaudit.mechanisms import Mechanism
-from dpaudit.plan import Plan
-from dpaudit.project import AuditPair, Execution, Subject
-from dpaudit.project.audit_request import AuditRequest
-from dpaudit.project.programs import Program
+from dpaudit.mechanisms import Mechanism, Opaque
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    Plan,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.project import AuditPair, Execution, Move, Subject
+from dpaudit.project.audit_request import EACH, AuditRequest
+from dpaudit.project.foreign import Program, foreign
+from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.project_file import SubjectEntry
+from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, find_code, find_target, load_function
-from dpaudit.rehearsal.rehearse import RehearsalOutcome
+from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
+from dpaudit.rehearsal.rehearse import MOST, RehearsalOutcome
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import Hypothesis, candidates, hypothesis, search_details
 from dpaudit.workflow.rehearsing import rehearse_subject
-from dpaudit.workflow.through_run import audit_run
+
+Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
+MOST_PAIRS = 60
+CONSTANTS = 8
+ONE_MOVES = "one number moves by 1; if all may, as answers to queries do, give --relation each"
+ALL_MOVE = "each number may move by 1"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """The null hypothesis of an attack on a function, and what its certificate speaks of.
+
+    Attributes:
+        claim: whose ε and δ are tested too.
+        curve: the claimed δ(ε), where more is claimed than one point.
+        target: the plan; without one, an opaque mechanism that claims what is tested.
+        relation: which data sets are neighbours, where that is stated.
+        details: for the record.
+    """
+
+    claim: Claim
+    curve: Callable[[Any], Any] | None
+    target: Target
+    relation: Relation | None
+    details: dict[str, Any]
+
+
+def hypothesis(request: AuditRequest) -> Hypothesis:
+    """Return what is tested of a function: a claim, or all that a plan file says.
+
+    Raises:
+        InputError: if there is neither a claim nor a plan, or both; or the plan bounds nothing.
+    """
+    record = SubjectRecord(request.target, configuration=request.settings)
+    claim, unit = request.stated, request.unit
+    near = request.relation if isinstance(request.relation, Relation) else None
+    if request.plan is not None:
+        if claim is not None or unit is not None or near is not None:
+            raise InputError(
+                "--plan is given with a claim, --unit or --relation, which it states; keep one."
+            )
+        return _by_plan(record, request.plan, request.delta)
+    if claim is None:
+        raise InputError("--epsilon is missing; give the claimed ε, another --claim, or --plan.")
+    opaque = Opaque(record.name[:80], claim.epsilon, claim.delta)
+    about = PrivacyUnit("data set" if unit is None else unit), near or ReplaceOne()
+    declared = Plan.of(Invocation(opaque, 1.0, *about, TrustModel.CENTRAL, at="release"))
+    details = {"null": null(claim, claim.curve), "target": "function", "unit": str(about[0])}
+    details["relation"] = about[1].to_dict()
+    return Hypothesis(claim, claim.curve, Target(record, declared, claim, (), ()), near, details)
+
+
+def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesis:
+    content = read_plan_file(path)
+    plan, claim = content.plan, content.claim
+    try:
+        curve = privacy_curve(plan)
+        if delta is None and claim is not None:
+            delta = claim.delta if claim.risk is None else claim.risk.delta_wanted or USUAL_DELTA
+        if delta is None:
+            delta = 0.0 if guarantee(plan, 0.0).epsilon < math.inf else USUAL_DELTA
+        proved = guarantee(plan, delta)
+    except UnsupportedError as error:
+        raise InputError(f"--plan {path} bounds nothing ({error}); give a claim.") from None
+    if proved.epsilon == math.inf:
+        raise InputError(f"--plan {path} proves no finite ε at δ = {delta:g}; give --delta.")
+    point, target = Claim(proved.epsilon, delta), Target(record, plan, claim, content.findings, ())
+    details = {"null": null(point, curve), "target": "function", "plan": path}
+    return Hypothesis(point, curve, target, plan.relation, details)
+
+
+def candidates(
+    release: BlackBox, about: Hypothesis, request: AuditRequest
+) -> tuple[list[AuditPair], Moved | None, dict[str, Any]]:
+    """Neighbours of some data, or patterns of numbers, of which a search finds the most promising.
+
+    Returns:
+        The pairs, what makes others of good ones, and what is told of them in the record.
+
+    Raises:
+        InputError: if the data cannot be read or have no neighbours.
+    """
+    relation, each = about.relation, request.relation == EACH
+    if request.data is not None:
+        pairs = _of_data(request.data, relation or ReplaceOne(), str(about.target.plan.unit))
+        return pairs, None, {"data": request.data}
+    constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
+    # Moved, a missing or a zeroed entry would be another size.
+    moved = None if isinstance(relation, AddRemove | ZeroOut) else around
+    told = {} if relation is not None else {"neighbours": ALL_MOVE if each else ONE_MOVES}
+    near = relation if each else relation or ReplaceOne()
+    return list(patterns(near, constants)), moved, told
+
+
+def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
+    """Neighbours of a file's data that hold values which occur in it."""
+    data = read_data(path)
+    moves = derive_neighbours(
+        data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0)
+    )
+    near = islice((move for move in moves if not move.extreme), MOST_PAIRS)
+    bases = ((data if move.base is None else move.base, move) for move in near)
+    pairs = [AuditPair(base, move.data, move.recipe) for base, move in bases]
+    if not pairs:
+        raise InputError(f"--data {path} has no neighbours under {relation}; give --pair.")
+    return pairs
+
+
+def search_details(found: Search) -> dict[str, Any]:
+    """Return what a search says of its pair, for the record."""
+    number, refused = len(found.promises), found.promises.count(None)
+    why = found.pair.why
+    if refused:
+        kinds = ", ".join(sorted(found.raised)) or "what is no answer"
+        why += f" ({refused} of {number} pairs made the code raise {kinds}; less was searched)"
+    told: dict[str, Any] = {"search_runs": found.runs}
+    if found.one_sided:
+        why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
+        told["one_sided"] = found.one_sided
+    return told | {"why_this_pair": why}
+
+
+FEWEST = 60
+"""Draws that are made however long they take: of fewer nothing follows."""
+RUNS_OF_DRAW = 3, 5
+"""How often the subject runs for a draw of either side, without samples and with them."""
+
+
+def audit_run(
+    subject: Subject,
+    name: str,
+    claim: Claim,
+    execution: Execution,
+    *,
+    seconds: float | None = None,
+) -> AuditRecord:
+    """Attack what the real run of a subject releases, on its data and a neighbour of them.
+
+    Of the neighbours that a rehearsal tries, the one is taken whose values before noise lie
+    furthest apart, in units of what is declared. The score is the exact log-likelihood ratio of all
+    that was released, from the values that the run itself computes on either neighbour.
+
+    Args:
+        subject: what is attacked.
+        name: of it, for sentences.
+        claim: what is tested.
+        execution: how many runs are drawn, and how; each costs three runs of the subject,
+            or five where it samples units.
+        seconds: about how long all draws may take; fewer than ``execution`` says are made then.
+
+    Returns:
+        The record. Its pair says how the neighbour was made, without any value.
+
+    Raises:
+        InputError: if there are no data, or no neighbour that differs.
+        UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
+            by ``ledger.sample``, or as no theorem covers.
+    """
+    execution = execution.updated({"seed": execution.known_seed()})
+    assert execution.seed is not None
+    source = subject.default_data
+    with foreign(name):
+        x = subject.load(source, np.random.default_rng([execution.seed, 0]))
+        move = furthest(subject, x, execution.seed)
+        if seconds is not None:
+            fitting = math.floor(seconds / _seconds_of_draw(subject, x, execution.seed))
+            fitting = min(max(fitting, FEWEST), execution.runs)
+            execution = execution.updated({"runs": fitting})
+        with progress_bar(f"attack on {name}") as progress:
+            found = audit_transcript(
+                subject,
+                AuditPair(x, move.data),
+                epsilon=claim.epsilon,
+                delta=claim.delta,
+                execution=execution.updated({"progress": progress}),
+            )
+    pair = {"x": source, "x_prime": move.recipe}
+    details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
+    return replace(found, pair=pair, details=details)
+
+
+def _seconds_of_draw(subject: Subject, x: object, seed: int) -> float:
+    """Tell how long one draw on both sides takes."""
+    start = time.perf_counter()
+    record(subject, x, seed)
+    sampled = any(each.sampling for each in subject.plan().invocations)
+    return 2 * RUNS_OF_DRAW[sampled] * (time.perf_counter() - start)
+
+
+def furthest(subject: Subject, x: object, seed: int) -> Move:
+    """The neighbour whose values before noise lie furthest from those of x.
+
+    Raises:
+        InputError: if there is none on which the run ends and anything differs.
+    """
+    first = record(subject, x, seed, _everyone)
+    rng = np.random.default_rng([seed, 1])
+    near, _ = moves(subject, x, subject.plan(), rng, absent=True)
+    best, largest = None, 0.0
+    for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
+        report = first.against(move.data)
+        apart = 0.0 if report.raised else _apart(report)
+        if apart > largest:
+            best, largest = move, apart
+    if best is None:
+        raise InputError("no neighbour of the data moves what is released; define neighbours.")
+    return best
+
+
+def _everyone(use: Invocation, units: Sequence[str]) -> list[int]:
+    """As many as can take part, so that what they change is seen."""
+    return list(range(getattr(use.sampling, "size", len(units))))
+
+
+def _apart(report: ReplayReport) -> float:
+    """The distances of all releases together, each at most as declared or, if more, as it is."""
+    shares = [each.observed / each.declared for each in report.comparisons if each.declared > 0]
+    finite = [share for share in shares if math.isfinite(share)]
+    return math.sqrt(math.fsum(share * share for share in finite))
+
 
 NO_AUDIT = "No audit was made: "
 """How a certificate begins to say why nobody attacked it."""

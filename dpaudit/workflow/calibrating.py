@@ -15,7 +15,7 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import down, up
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
-from dpaudit.certificate.attack_bounds import advantage
+from dpaudit.certificate.risk import advantage
 from dpaudit.mechanisms import Mechanism, StableHistogram
 from dpaudit.plan import Plan
 from dpaudit.project.describing import plan_text

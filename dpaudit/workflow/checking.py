@@ -26,12 +26,23 @@ from dpaudit.project.project_file import (
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import renderer_for, suffixes
 from dpaudit.workflow.attacking import with_planned_audits
-from dpaudit.workflow.baselines import Baseline, read_baseline
-from dpaudit.workflow.budgets import budget_changes, in_sequence
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.comparing import changes
-from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
-from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
+from dpaudit.workflow.outcomes import (
+    BudgetRow,
+    ProjectOutcome,
+    Status,
+    SubjectRow,
+    budget_changes,
+    changes,
+    in_sequence,
+)
+from dpaudit.workflow.publishing import (
+    Baseline,
+    publish,
+    read_baseline,
+    refuse_unwritable,
+    rendered,
+)
 from dpaudit.workflow.rehearsing import with_rehearsal
 
 OtherBudgets = Callable[[Mapping[str, SubjectRow]], Iterable[BudgetRow]]

@@ -8,8 +8,7 @@ from dpaudit.auditing import Execution, audit_subject, progress_bar
 from dpaudit.certificate import Certificate
 from dpaudit.project.targets import find_subject, parse_settings
 from dpaudit.reporting import render_to
-from dpaudit.workflow.owner import with_owner
-from dpaudit.workflow.running import OWNER, run_subject, save
+from dpaudit.workflow.running import OWNER, run_subject, save, with_owner
 
 DEMO_SUBJECT = "private_bo.local:LDPMoMAGPUCB"
 """Looked up by name: the toolkit never imports the algorithms."""

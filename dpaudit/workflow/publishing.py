@@ -1,20 +1,93 @@
-"""Writing what a check found: certificates, reports and an index, all of them or none."""
+"""The first page of a folder of reports: one table, as HTML and as Markdown.
+
+Writing what a check found: certificates, reports and an index, all of them or none.
+
+Older certificates and budgets, to compare new ones with.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from dpaudit.base import files
+from dpaudit.base import files, toml_tables
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate
-from dpaudit.project.project_file import ProjectFile
+from dpaudit.certificate import Certificate, SubjectRecord
+from dpaudit.certificate.certificate import SCHEMA_VERSION
+from dpaudit.project.project_file import BudgetEntry, ProjectFile
 from dpaudit.reporting import renderer_for
-from dpaudit.workflow.index import badge, index_html, index_markdown
-from dpaudit.workflow.outcomes import ProjectOutcome
+from dpaudit.reporting.text import escaped, markdown_table, strict_environment
+from dpaudit.workflow import summary
+from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
+from dpaudit.workflow.verifying import load_verified
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+TITLE = "Privacy reports"
+
+
+def index_html(outcome: ProjectOutcome) -> str:
+    """One page without scripts; nothing is loaded from elsewhere."""
+    return _template("index.html.j2").render(
+        title=TITLE,
+        headline=summary.headline(outcome),
+        subject_heads=summary.SUBJECT_HEADS,
+        subjects=[(row, summary.subject_cells(row), _links(row)) for row in outcome.subjects],
+        budget_heads=summary.BUDGET_HEADS,
+        budgets=[(row, summary.budget_cells(row)) for row in outcome.budgets],
+        remarks=list(summary.remarks(outcome)),
+    )
+
+
+def index_markdown(outcome: ProjectOutcome) -> str:
+    """The same for pull requests and job summaries."""
+    return "\n".join(_markdown(outcome)).rstrip() + "\n"
+
+
+def badge(outcome: ProjectOutcome) -> str:
+    """The worst of all rows as a small picture, for the first lines of a README."""
+    said = f"{outcome.status}, worse than before" if outcome.is_worse else str(outcome.status)
+    return _template("badge.svg.j2").render(said=said, status=outcome.status)
+
+
+def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
+    yield f"# {TITLE}\n"
+    yield f"{escaped(summary.headline(outcome))}\n"
+    yield from markdown_table(
+        (*summary.SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects)
+    )
+    if outcome.budgets:
+        lines = (map(escaped, summary.budget_cells(row)) for row in outcome.budgets)
+        yield from markdown_table(summary.BUDGET_HEADS, lines)
+    for name, text in summary.remarks(outcome):
+        yield f"- {escaped(name)}: {escaped(text)}"
+
+
+def _subject_line(row: SubjectRow) -> Iterator[str]:
+    yield from map(escaped, summary.subject_cells(row))
+    yield " ".join(f"[{ending}]({target})" for ending, target in _links(row)) or summary.NOTHING
+
+
+def _links(row: SubjectRow) -> list[tuple[str, str]]:
+    """Ending and address of each file of a subject."""
+    return [(file.removeprefix(f"{row.name}."), quote(file)) for file in row.files]
+
+
+@cache
+def _template(name: str) -> Template:
+    from jinja2 import PackageLoader
+
+    return strict_environment(PackageLoader("dpaudit.workflow")).get_template(name)
+
 
 LIST = ".dpaudit-files.json"
 """Names the budgets, and the files that dpaudit wrote, and may therefore replace or remove."""
@@ -121,3 +194,92 @@ def _refuse_foreign(paths: Sequence[Path], own: Collection[str]) -> None:
                 f"report {files.shown(path)} exists and was not written by dpaudit; move it away, "
                 "or give another folder."
             )
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Older certificates by the names of their files, without the ending.
+
+    Attributes:
+        certificates: by name.
+        budgets: of the project then; None where that is not known, as of a certificate alone.
+    """
+
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    budgets: tuple[BudgetEntry, ...] | None = None
+
+    def match(self, name: str, subject: SubjectRecord, *, alone: bool) -> str | None:
+        """The older certificate of a subject, or None.
+
+        It is the one of that file name; else the only one of the same target and fields; else the
+        only one of the same target.
+
+        Args:
+            name: of the subject in its project.
+            subject: what its new certificate speaks of.
+            alone: whether it is the only subject of its target, without which fields must agree.
+        """
+        if name in self.certificates:
+            return name
+        same = {k: old for k, old in self.certificates.items() if old.subject.name == subject.name}
+        fields = dict(subject.configuration)
+        alike = [key for key, old in same.items() if dict(old.subject.configuration) == fields]
+        if len(alike) == 1:
+            return alike[0]
+        return next(iter(same)) if alone and len(same) == 1 else None
+
+    def without(self, matched: Collection[str], targets: Collection[str]) -> tuple[str, ...]:
+        """The certificates that are neither matched nor of these targets, in alphabetical order."""
+        left = self.certificates.keys() - set(matched)
+        spoken = {key for key in left if self.certificates[key].subject.name in targets}
+        return tuple(sorted(left - spoken))
+
+
+def read_baseline(path: Path | str) -> Baseline:
+    """Read a certificate, or every certificate in a folder.
+
+    Other JSON files in a folder, such as reports for machines, are passed over.
+
+    Raises:
+        InputError: if there is none, or one does not follow its schema, its hashes or its plan; it
+            names which.
+    """
+    with toml_tables.within("--since"):
+        paths = certificate_files(Path(path))
+        budgets = _budgets(Path(path) / LIST)
+    return Baseline({file.stem: _load(file) for file in paths}, budgets)
+
+
+def _budgets(path: Path) -> tuple[BudgetEntry, ...] | None:
+    record = files.load_json(path, what="list of reports") if path.is_file() else {}
+    if not isinstance(record, dict) or "budgets" not in record:
+        return None
+    with toml_tables.within(files.shown(path)):
+        return tuple(map(BudgetEntry.from_dict, toml_tables.tables("budgets", record["budgets"])))
+
+
+def certificate_files(path: Path) -> list[Path]:
+    """The file itself, or the certificates of a folder, in alphabetical order.
+
+    Raises:
+        InputError: if a folder holds none.
+    """
+    if not path.is_dir():
+        return [path]
+    named = (file for file in sorted(path.glob("*.json")) if not file.name.startswith("."))
+    found = [file for file in named if _is_certificate(file)]
+    if not found:
+        raise InputError(f"{files.shown(path)} holds no certificate; give a folder that does.")
+    return found
+
+
+def _is_certificate(path: Path) -> bool:
+    """Tell whether a JSON file says that it is a certificate, of whatever version."""
+    record = files.load_json(path, what="certificate")
+    family = SCHEMA_VERSION.partition("/")[0]
+    return isinstance(record, dict) and str(record.get("schema", "")).startswith(family)
+
+
+def _load(path: Path) -> Certificate:
+    with toml_tables.within(f"--since {files.shown(path)}"):
+        return load_verified(path)

@@ -1,4 +1,7 @@
-"""Running a subject through a ledger."""
+"""What the owner of the data alone may see of a run, beside the certificate that all may see.
+
+Running a subject through a ledger.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,38 @@ from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
+
+
+def with_owner(certificate: Certificate, path: Path) -> Certificate:
+    """The certificate with the owner's results, for a report that is the owner's alone.
+
+    Raises:
+        InputError: if the certificate has no run, or the file is not what ``dpaudit run`` wrote.
+    """
+    if certificate.run is None:
+        raise InputError("owner is given for a certificate without a run; leave it out.")
+    record = files.load_json(path, what="owner's file")
+    if not _is_record(record):
+        raise InputError(
+            f"owner's file {files.shown(path)} must hold a summary and series of numbers, as "
+            "dpaudit run writes them."
+        )
+    return replace(certificate, owner=record)
+
+
+def _is_record(value: object) -> bool:
+    """Tell whether it is a summary beside curves of numbers."""
+    if not isinstance(value, dict) or value.keys() != {"summary", "series"}:
+        return False
+    if not all(isinstance(part, Mapping) for part in value.values()):
+        return False
+    curves = value["series"].values()
+    return all(isinstance(each, list) and all(map(_number, each)) for each in curves)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
 
 _found = FindingTable(__name__)
 

@@ -20,7 +20,7 @@ from dpaudit.certificate import (
     load_certificate,
     verify,
 )
-from dpaudit.certificate.schema import SCHEMA_VERSION
+from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit import Plan
-from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.auditing import audit_subject
 from dpaudit.mechanisms import ContinualGaussian
 from private_bo.joint import JointGPUCB, LocalJointGPUCB

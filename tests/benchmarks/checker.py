@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from dpaudit import checker
 from dpaudit.accounting import guarantee
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.certificate.witness import witness_of
+from dpaudit.certificate.checking import witness_of
 from tests.benchmarks.soundness.judging import TooLongError, time_limit
 from tests.benchmarks.soundness.oracle.truth import truth
 from tests.benchmarks.soundness.plans import case

@@ -26,7 +26,7 @@ from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
 from dpaudit.accounting.amplification.poisson import PoissonAmplification
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.base.errors import DpAuditError
-from dpaudit.certificate.witness import witness_of
+from dpaudit.certificate.checking import witness_of
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ContinualGaussian,

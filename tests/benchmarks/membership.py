@@ -19,9 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, Gaussian, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
-from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
-from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
+from dpaudit.auditing.evidence.one_run import (
+    fdp_rejects,
+    fdp_strength,
+    gaussian_family,
+    gaussian_least,
+    one_run_p_value,
+)
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.training.membership.attacks import (
     MembershipAttack,

@@ -19,7 +19,7 @@ from accounting_builders import plan, pure_invocations, use
 from accounting_conformance import AccountantLaws
 from hypothesis import strategies as st
 
-import dpaudit.base.extensions
+import dpaudit.base.applications
 from dpaudit import certify, guarantee
 from dpaudit.accounting import (
     Accountant,
@@ -209,10 +209,10 @@ class Entry:
 def installed(monkeypatch: pytest.MonkeyPatch):
     def install(*entries: Entry) -> None:
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-        dpaudit.base.extensions.load_extensions.cache_clear()
+        dpaudit.base.applications.load_extensions.cache_clear()
 
     yield install
-    dpaudit.base.extensions.load_extensions.cache_clear()
+    dpaudit.base.applications.load_extensions.cache_clear()
 
 
 def test_installed_packages_are_asked_for_a_name_that_is_not_known(installed):

@@ -7,7 +7,7 @@ import math
 from renderer_conformance import RendererConformance, squeezed
 
 from dpaudit.reporting import Renderer, render_to
-from dpaudit.reporting.machine.leaves import leaves
+from dpaudit.reporting.machine.junit import leaves
 from dpaudit.reporting.text import visible
 
 

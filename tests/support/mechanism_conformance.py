@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.auditing.noise.laws import p_value
+from dpaudit.auditing.noise.conformance import p_value
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, Tails
 

@@ -1,9 +1,13 @@
 """What secret sampling of the units makes of a mechanism's privacy."""
 
 from dpaudit.accounting.amplification import fixed_size, poisson, truncated  # noqa: F401  # they register
-from dpaudit.accounting.amplification.base import Amplification, amplification
+from dpaudit.accounting.amplification.base import (
+    Amplification,
+    DirectedPair,
+    PlainPair,
+    amplification,
+)
 from dpaudit.accounting.amplification.covered import covered, fallback
-from dpaudit.accounting.amplification.directed import DirectedPair, PlainPair
 
 __all__ = [
     "Amplification",

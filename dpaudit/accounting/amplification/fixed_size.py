@@ -8,12 +8,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
-from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification.base import (
+    Amplification,
+    DirectedPair,
+    amplification,
+    log_moment,
+    log_ratio,
+    refusal,
+)
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.accounting.amplification.moments import log_moment, log_ratio
+from dpaudit.accounting.amplification.mixtures import quadrature
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.base.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair

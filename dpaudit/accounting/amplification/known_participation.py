@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.accounting.amplification.base import Amplification
-from dpaudit.accounting.amplification.directed import DirectedPair, PlainPair
+from dpaudit.accounting.amplification.base import Amplification, DirectedPair, PlainPair
 from dpaudit.accounting.amplification.poisson_pairs import SampledPair, TwoTails
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.mechanisms import DominatingPair

@@ -11,20 +11,26 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
-from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification.base import (
+    SAFETY,
+    Amplification,
+    DirectedPair,
+    amplification,
+    log_moment,
+    log_ratio,
+    refusal,
+)
 from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.accounting.amplification.mixtures import (
     FAR,
     binomial_tail,
     drawn_pairs,
+    quadrature,
     replaced_pair,
     unit_of,
 )
-from dpaudit.accounting.amplification.moments import SAFETY, log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, REAL, WHOLE
 from dpaudit.mechanisms import DominatingPair, GaussianPair, LaplacePair, Norm
 from dpaudit.mechanisms.pairs import Floats

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.amplification.directed import TAIL_UNITS, DirectedPair, even
-from dpaudit.accounting.amplification.moments import log_ratio
+from dpaudit.accounting.amplification.base import TAIL_UNITS, DirectedPair, even, log_ratio
 from dpaudit.base.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats

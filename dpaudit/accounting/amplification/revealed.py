@@ -14,9 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.amplification.base import Amplification
-from dpaudit.accounting.amplification.directed import DirectedPair
-from dpaudit.accounting.amplification.moments import SAFETY
+from dpaudit.accounting.amplification.base import SAFETY, Amplification, DirectedPair
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float

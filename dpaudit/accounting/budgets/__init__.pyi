@@ -1,4 +1,4 @@
-from .adaptive import AdaptiveFilter as AdaptiveFilter
-from .base import Filter as Filter
-from .renyi import RenyiFilter as RenyiFilter
-from .zcdp import ZcdpFilter as ZcdpFilter
+from .filters import AdaptiveFilter as AdaptiveFilter
+from .filters import Filter as Filter
+from .filters import RenyiFilter as RenyiFilter
+from .filters import ZcdpFilter as ZcdpFilter

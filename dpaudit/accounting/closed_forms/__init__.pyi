@@ -1,6 +1,6 @@
+from .additive import GaussianAccountant as GaussianAccountant
+from .additive import PureAccountant as PureAccountant
+from .additive import ZcdpAccountant as ZcdpAccountant
 from .bounded_range import BoundedRangeAccountant as BoundedRangeAccountant
-from .gaussian import GaussianAccountant as GaussianAccountant
-from .moments import MomentsAccountant as MomentsAccountant
-from .pure import PureAccountant as PureAccountant
+from .rdp import MomentsAccountant as MomentsAccountant
 from .rdp import RdpAccountant as RdpAccountant
-from .zcdp import ZcdpAccountant as ZcdpAccountant

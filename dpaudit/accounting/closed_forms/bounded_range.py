@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.closed_forms.zcdp import zcdp_epsilon
-from dpaudit.accounting.proved import AccountantName
+from dpaudit.accounting.accountant import Accountant, AccountantName, Composition, Interval
+from dpaudit.accounting.closed_forms.additive import zcdp_epsilon
 from dpaudit.accounting.terms import attained, pure_sum, terms
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.pairs import BoundedRangePair, Floats

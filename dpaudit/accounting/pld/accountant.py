@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.accountant import Accountant, Composition, Interval
+from dpaudit.accounting.accountant import Accountant, AccountantName, Composition, Interval
 from dpaudit.accounting.pld.direction import Direction
 from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
-from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 

@@ -30,9 +30,8 @@ from numpy.typing import ArrayLike
 from dpaudit.accounting.amplification import Amplification, DirectedPair, PlainPair, amplification
 from dpaudit.accounting.amplification.poisson import is_absent
 from dpaudit.accounting.orders import ORDERS
-from dpaudit.accounting.pld.discretise import UNIT, GridLoss, connect
 from dpaudit.accounting.pld.engine import MOST_INFINITE
-from dpaudit.accounting.pld.spectrum import Composer, Tilt, tilt_transform
+from dpaudit.accounting.pld.spectrum import UNIT, Composer, GridLoss, Tilt, connect, tilt_transform
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float

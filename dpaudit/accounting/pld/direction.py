@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from dpaudit.accounting.accountant import Interval
-from dpaudit.accounting.amplification.directed import SMALLEST_DELTA
+from dpaudit.accounting.amplification.base import SMALLEST_DELTA
 from dpaudit.accounting.pld.cumulants import Cumulants
-from dpaudit.accounting.pld.discretise import UNIT
 from dpaudit.accounting.pld.engine import (
     LARGEST_LOSS,
     MOST_INFINITE,
@@ -22,6 +21,7 @@ from dpaudit.accounting.pld.engine import (
     points_on,
 )
 from dpaudit.accounting.pld.law import ComposedLaw
+from dpaudit.accounting.pld.spectrum import UNIT
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 

@@ -15,11 +15,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpaudit.accounting.pld.budget import Tally
 from dpaudit.accounting.pld.cumulants import Cumulants, Window
-from dpaudit.accounting.pld.discretise import UNIT, GridLoss, discretise, drift, split_atoms
-from dpaudit.accounting.pld.law import ComposedLaw, Frame
-from dpaudit.accounting.pld.spectrum import Composer, Tilt, log_mgf, tilt_transform
+from dpaudit.accounting.pld.law import ComposedLaw, Frame, Tally
+from dpaudit.accounting.pld.spectrum import (
+    UNIT,
+    Composer,
+    GridLoss,
+    Tilt,
+    discretise,
+    drift,
+    log_mgf,
+    split_atoms,
+    tilt_transform,
+)
 from dpaudit.accounting.pld.terms import DirectedTerm
 
 LARGEST_SIZE = 2**21

@@ -1,4 +1,10 @@
-"""Bounds on δ(ε) and ε(δ) from a composed law on a grid.
+"""How much the kink of (1 − e^(−u))₊ gains when losses are moved to a grid: the function G.
+
+Derived in :mod:`dpaudit.accounting.pld.law`.
+
+What separates a composed law on a grid from the exact one, added up.
+
+Bounds on δ(ε) and ε(δ) from a composed law on a grid.
 
 Let S be the exact composed loss and S̃ = S + D the one on the grid, f(u) = (1 − e^(−u))₊, and
 δ(ε) = E f(S − ε) under P.
@@ -21,14 +27,140 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.accounting.pld.budget import Budget
-from dpaudit.accounting.pld.discretise import UNIT
-from dpaudit.accounting.pld.excess import NEAR, layers
-from dpaudit.accounting.pld.spectrum import TiltedLaw
+from dpaudit.accounting.pld.spectrum import UNIT, GridLoss, Spectrum, Tilt, TiltedLaw
 from dpaudit.mechanisms.pairs import Floats
+
+_NEARBY = 2.5
+NEAR = 1 - 2 * math.exp(-_NEARBY * _NEARBY / 2)
+"""Least probability that |D| ≤ r s + m, with r = 2.5."""
+
+
+def layers(s: float, m: float, log_scale: float) -> tuple[Floats, Floats, float]:
+    """(reach, falls, rest) with E G(|S − ε|) ≤ Σ falls[j] P[|S̃ − ε| ≤ reach[j]] / NEAR + rest."""
+    # The rest is multiplied by a probability of up to one: it must be far below the scale of δ.
+    reach = s * math.sqrt(2 * (max(-log_scale, 0.0) + 40.0)) + m
+    near = np.linspace(0.0, 4 * s + m, 17)
+    edges = np.concatenate([near, np.geomspace(near[-1], reach, 13)[1:]])
+    heights = _excess_bound(edges, s, m)
+    reaches = (edges[1:] + _NEARBY * s + m) * (1 + 1e-12)
+    return reaches, heights[:-1] - heights[1:], float(heights[-1])
+
+
+def _excess_bound(distance: Floats, s: float, m: float) -> Floats:
+    """G: a decreasing bound on the excess at |u| = distance, on both sides of the kink."""
+    from scipy.special import ndtr
+
+    root = math.sqrt(2 * math.pi)
+    right = np.exp(np.minimum(s * s / 2 - distance, 700.0)) * s * root * ndtr(s - distance / s)
+    if s < 1:
+        # The variance of e^(−D), of mean 1, is at most e^(2s²) − 1.
+        step = np.expm1(np.minimum(distance, 700.0))
+        variance = math.expm1(2 * s * s)
+        right = np.minimum(right, np.exp(-distance) * _mean_excess(variance, step))
+    beyond = distance - m
+    left = np.where(beyond >= 0, s * root * ndtr(-beyond / s), np.inf)
+    left = np.minimum(left, _mean_excess(s * s, beyond))
+    bound = np.minimum(np.maximum(left, right), 1.0)
+    monotone: Floats = np.maximum.accumulate(bound[::-1])[::-1]
+    return monotone
+
+
+def _mean_excess(variance: float, level: Floats) -> Floats:
+    """E(X − a)₊ ≤ (√(v + a²) − a)/2 for any X of mean at most 0 and variance at most v."""
+    hypot = np.sqrt(variance + level * level)
+    above = variance / (2 * (hypot + np.abs(level)))
+    value: Floats = np.where(level > 0, above, (hypot - level) / 2)
+    return value
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Everything that separates a composed law on a grid from the exact one.
+
+    Attributes:
+        log_mgf: ln E[e^(θS̃)] of the finite part.
+        above: tilted mass above the window, at most.
+        below: tilted mass below the window, at most.
+        excess: tilted mass that earlier stages may have added or lost.
+        infinite: probability of infinite loss, truncation included.
+        truly_infinite: probability of infinite loss.
+        displaced: probability that truncation moved any loss.
+        moved: tilted mass moved up against rounding, times the distance.
+        relative: relative rounding error of every mass.
+        lift: bound on the sum of threshold errors, in units of loss.
+        spread: s of the coupling.
+        drift: m of the coupling.
+    """
+
+    log_mgf: float
+    above: float
+    below: float
+    excess: float
+    infinite: float
+    truly_infinite: float
+    displaced: float
+    moved: float
+    relative: float
+    lift: float
+    spread: float
+    drift: float
+
+
+class Tally:
+    """Sums the error terms of single losses into the budget of their composition."""
+
+    def __init__(self) -> None:
+        self._logs = np.zeros(3)
+        self._finite = self._truly_finite = 0.0
+        self._displaced = self._moved = self._excess = 0.0
+        self._lift = self._variance = self._drift = 0.0
+        self._relative = 1e-12
+
+    def add(self, loss: GridLoss, spectrum: Spectrum, count: int) -> None:
+        """``count`` more uses of one loss."""
+        self._logs += count * np.array(spectrum.logs)
+        self._finite += count * _log_complement(loss.infinite)
+        self._truly_finite += count * _log_complement(loss.truly_infinite)
+        self._displaced += count * loss.displaced
+        self._moved += count * (spectrum.moved + loss.carried)
+        self._excess += count * loss.excess
+        self._relative += count * (UNIT * (16 + 4 * spectrum.exponent) + loss.relative)
+        self._lift += count * loss.lift
+        self._variance += count * loss.variance
+        self._drift += count * loss.drift
+
+    def budget(self, tilt: Tilt, bottom: float, top: float) -> Budget:
+        """The error budget of all that has been added, on a window [bottom, top)."""
+        log, log_down, log_up = (float(value) for value in self._logs)
+        return Budget(
+            log_mgf=log,
+            above=_chernoff(log, log_up, -tilt.up * top),
+            below=_chernoff(log, log_down, tilt.down * bottom),
+            excess=self._excess * (1 + 1e-6),
+            infinite=-math.expm1(self._finite) * (1 + 1e-12),
+            truly_infinite=-math.expm1(self._truly_finite) * (1 - 1e-12),
+            displaced=self._displaced * (1 + 1e-12),
+            moved=self._moved * (1 + 1e-6),
+            relative=self._relative,
+            lift=self._lift * (1 + 1e-12),
+            spread=math.sqrt(self._variance) * (1 + 1e-12),
+            drift=self._drift * (1 + 1e-12),
+        )
+
+
+def _chernoff(log: float, log_end: float, moved: float) -> float:
+    """A bound on the tilted mass beyond an end, rounded up."""
+    rounding = 1e-12 * (1 + abs(log) + abs(log_end))
+    return math.exp(min(log_end - log + moved + rounding, 0.0))
+
+
+def _log_complement(probability: float) -> float:
+    return math.log1p(-probability) if probability < 1 else -math.inf
+
 
 _BLOCK = 200.0
 _REACH = 500.0

@@ -1,4 +1,16 @@
-"""Composition on a grid by fast Fourier transform, under an exponential tilt.
+"""A privacy loss on a grid: from above, with bounds on how far above.
+
+Within a cell (x, x + h] an outcome of loss L is moved to one of the two ends at random, up with
+probability (1 − e^(x−L)) / (1 − e^(−h)). This is the one rule that keeps both the P-mass and the
+Q-mass of the cell; the curve δ(ε) then connects the dots of the exact curve at the grid points
+(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, *Connect the dots*, Theorem 3.2), so that it
+is an upper bound everywhere and exact on the grid for a single use.
+
+Write D for the step from L to its grid point. Given L it has two values h apart, E[e^(−D)] = 1, and
+0 ≤ E[D] ≤ κ(h) (:func:`drift`). The lower end of an interval follows from these three facts alone,
+see :mod:`dpaudit.accounting.pld.law`.
+
+Composition on a grid by fast Fourier transform, under an exponential tilt.
 
 The masses of each loss are weighted by e^(θx) and normalised before they are transformed (Esscher
 tilting). The part of the composed law that decides δ is then of order one, and rounding errors and
@@ -13,8 +25,228 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.accounting.pld.discretise import UNIT, GridLoss
+from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.mechanisms.pairs import Floats
+
+UNIT = 2.0**-53
+"""The unit roundoff of a double."""
+
+_TAIL_ERROR = 8 * UNIT
+"""Relative error that is allowed for in a tail t of a pair, times 1 + ln(1/t).
+
+A threshold rounded by a unit moves a normal tail by about 2 ln(1/t) units, other tails by less.
+"""
+
+_LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class GridLoss:
+    """One privacy loss on the grid, dominating the exact one up to ``lift``.
+
+    Attributes:
+        first: index of the first grid point; the point of index k is k h.
+        masses: P-mass of each grid point, shape (n,).
+        infinite: P-mass of infinite loss, truncation included.
+        truly_infinite: P-mass of infinite loss in the exact law.
+        displaced: P-mass that truncation moved further than one cell, infinity included.
+        raised: P-mass that the cut moved up to the first grid point.
+        moved: P-mass of each cell that was moved up a cell against rounding errors, shape (n,).
+        lift: the exact loss is within this of one that obeys the three facts above.
+        variance: sub-Gaussian variance proxy of D, h²/4 where anything was moved.
+        drift: bound on the mean of D.
+        excess: tilted mass, relative to the whole and under the tilt of the composition, by which
+            the masses may differ from exact ones; not 0 only for a loss that was itself composed.
+        carried: the same times the distance that it was moved up.
+        relative: relative rounding error of the masses.
+        chernoff: ln of the moment generating function, at the two exponents that bound the window
+            of the composition, without the excess; None where there is no excess.
+    """
+
+    first: int
+    masses: Floats
+    infinite: float
+    truly_infinite: float
+    displaced: float
+    moved: Floats
+    lift: float
+    variance: float
+    drift: float
+    raised: float = 0.0
+    excess: float = 0.0
+    carried: float = 0.0
+    relative: float = 0.0
+    chernoff: tuple[float, float] | None = None
+
+    def points(self, spacing: float) -> Floats:
+        """The losses of the grid points, shape (n,)."""
+        return spacing * np.arange(self.first, self.first + len(self.masses), dtype=np.float64)
+
+
+def drift(spacing: float) -> float:
+    """κ(h): the largest mean step h (1 − e^(−y)) / (1 − e^(−h)) − y over y in [0, h].
+
+    The maximum is at y = ln(h / (1 − e^(−h))); it is about h²/8 for small h.
+    """
+    if spacing < 1e-2:
+        return spacing * spacing / 8 * (1 + spacing)
+    slope = spacing / -math.expm1(-spacing)
+    return (slope - 1 - math.log(slope)) * (1 + 1e-9)
+
+
+def connect(
+    pair: DirectedPair, losses: Floats
+) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
+    """P-mass, Q-mass of each cell (losses[k], losses[k+1]], and the tails they come from.
+
+    Each mass is a difference of the smaller of the two tails, so that it is as accurate as that.
+
+    Returns:
+        P-masses and Q-masses, shape (n − 1,), a bound on the rounding errors of P-mass and e^loss
+        Q-mass together, and the P-mass up to the first loss and beyond the last.
+    """
+    p_split, q_split = _medians(pair, losses)
+    start, end = min(p_split, q_split), max(p_split, q_split)
+    above = pair.above(losses[start:])
+    below = pair.below(losses[: end + 1])
+    p, p_tail = _differences(above[0], below[0], start, p_split)
+    q, q_tail = _differences(above[1], below[1], start, q_split)
+    with np.errstate(over="ignore"):
+        scale = np.exp(np.minimum(losses[:-1], _LARGEST_EXPONENT))
+    outside = float(below[0][0]), float(above[0][-1])
+    return p, q, _tail_error(p_tail) + scale * _tail_error(q_tail), outside
+
+
+def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -math.inf) -> GridLoss:
+    """The loss of a pair on the grid of that spacing.
+
+    Args:
+        pair: the pair of one use.
+        spacing: distance of grid points.
+        tail: what P-tails fall to, about, where the law is truncated at either end.
+        cut: losses below it are raised to it, at least.
+    """
+    atoms = pair.atoms()
+    if atoms is not None:
+        return _discretise_atoms(pair, *atoms, spacing, tail, cut)
+    low, high = (float(node) for node in pair.nodes(tail, 2)[[0, -1]])
+    # One cell more at either end, for atoms that lie on the ends up to rounding.
+    least = min(max(low, cut), high)  # what is left of a law may all lie below the cut
+    first, last = math.floor(least / spacing) - 1, math.ceil(high / spacing) + 1
+    losses = spacing * np.arange(first, last + 1, dtype=np.float64)
+    p, q, error, (beneath, beyond) = connect(pair, losses)
+    lower, width = losses[:-1], -math.expm1(-spacing)
+    error = error * (1 / width + 2)
+    usable = (lower < _LARGEST_EXPONENT) & ((q > 1e-280) | (p < 1e-300))
+    with np.errstate(over="ignore"):
+        exact = (p - q * np.exp(np.minimum(lower, _LARGEST_EXPONENT))) / width
+    up = np.clip(np.where(usable, exact + error, p), 0.0, p)
+    masses = np.zeros(len(losses))
+    masses[:-1] = p - up
+    masses[1:] += up
+    truly = pair.truly_infinite
+    infinite = beyond * (1 + 1e-12)
+    masses[0] += beneath
+    raised = beneath if cut > low else 0.0
+    # A cell whose Q-mass is beyond floats is moved up whole: a rounding of at most one cell more.
+    coarse = float(p[~usable].sum())
+    lift = _threshold_error(losses) + (spacing if coarse > tail else 0.0)
+    displaced = beneath - raised + max(infinite - truly, 0.0) + (coarse if coarse <= tail else 0.0)
+    moved = np.append(np.minimum(2 * error, p), 0.0)
+    variance, shift = spacing**2 / 4, drift(spacing)
+    return GridLoss(first, masses, infinite, truly, displaced, moved, lift, variance, shift, raised)
+
+
+def _discretise_atoms(
+    pair: DirectedPair, losses: Floats, p: Floats, spacing: float, tail: float, cut: float
+) -> GridLoss:
+    """Atoms one by one: those that lie on the grid stay, the others are split exactly."""
+    nodes = pair.nodes(tail, 2)
+    held = p > 0
+    last = max(float(nodes[-1]), float(losses[held].min()))
+    low = max(float(nodes[0]), cut)
+    first = min(low, float(losses[held & (losses <= last)].max()))
+    kept = (losses >= first) & (losses <= last) & held
+    truly = pair.truly_infinite
+    infinite = pair.infinite + float(p[losses > last].sum()) * (1 + 1e-12)
+    beneath = float(p[losses < first].sum())
+    raised = beneath if cut > nodes[0] else 0.0
+    displaced = beneath - raised + max(infinite - truly, 0.0)
+    start, masses, moved, snap = split_atoms(losses[kept], p[kept], spacing)
+    masses[0] += beneath
+    lift = _threshold_error(losses[kept]) + max(snap, 0.0)
+    on_grid = snap >= 0
+    return GridLoss(
+        start,
+        masses,
+        infinite,
+        truly,
+        displaced,
+        moved,
+        lift,
+        0.0 if on_grid else spacing**2 / 4,
+        0.0 if on_grid else drift(spacing),
+        raised,
+    )
+
+
+def split_atoms(losses: Floats, p: Floats, spacing: float) -> tuple[int, Floats, Floats, float]:
+    """Atoms on the grid: kept where they lie on it, else split between their neighbours.
+
+    Returns:
+        Index of the first grid point, masses, masses moved up by rounding, and the largest distance
+        that an atom was shifted to lie on the grid, or −1 if any was split.
+    """
+    cell = losses / spacing
+    nearest = np.rint(cell)
+    offset = np.abs(losses - nearest * spacing)
+    snapped = offset <= 64 * UNIT * np.abs(losses)
+    np.floor(cell, out=cell)
+    np.copyto(cell, nearest, where=snapped)
+    share = losses - cell * spacing
+    np.clip(share, 0.0, spacing, out=share)
+    share[snapped] = 0.0
+    np.expm1(np.negative(share, out=share), out=share)
+    share /= math.expm1(-spacing)
+    share *= p
+    first = int(cell.min())
+    index = (cell - first).astype(np.int64)
+    size = int(index.max()) + 2
+    masses: Floats = np.bincount(index, p - share, size).astype(np.float64)
+    upper = np.bincount(index, share, size)
+    exact = bool(snapped.all())
+    moved: Floats = np.zeros(size) if exact else 8 * UNIT * (masses + upper)
+    masses[1:] += upper[:-1]
+    return first, masses, moved, float(offset.max(initial=0.0)) if exact else -1.0
+
+
+def _medians(pair: DirectedPair, losses: Floats) -> tuple[int, int]:
+    """Indices from which on the upper tails of P and of Q are the smaller ones, about."""
+    sample = np.append(np.arange(0, len(losses) - 1, max(len(losses) // 48, 1)), len(losses) - 1)
+    p, q = pair.above(losses[sample])
+    p_split, q_split = (min(int((tail > 0.5).sum()), len(sample) - 1) for tail in (p, q))
+    return int(sample[p_split]), int(sample[q_split])
+
+
+def _differences(above: Floats, below: Floats, start: int, split: int) -> tuple[Floats, Floats]:
+    """Masses of the cells, from lower tails before ``split`` and upper tails after it.
+
+    ``above`` begins at index ``start`` ≤ split, ``below`` ends at an index ≥ split.
+    """
+    rest = above[split - start :]
+    masses = np.concatenate([np.diff(below[: split + 1]), rest[:-1] - rest[1:]])
+    return np.maximum(masses, 0.0), np.concatenate([below[1 : split + 1], rest[:-1]])
+
+
+def _tail_error(tail: Floats) -> Floats:
+    bound: Floats = _TAIL_ERROR * tail * (1 - np.log(np.maximum(tail, 1e-300)))
+    return bound
+
+
+def _threshold_error(losses: Floats) -> float:
+    """Bound how far rounding moves a threshold: a few units in its last place."""
+    return 8 * UNIT * float(np.abs(losses).max(initial=0.0))
+
 
 _BUTTERFLY = 8 * UNIT
 """Relative error allowed for in each of the log₂N stages of a transform.

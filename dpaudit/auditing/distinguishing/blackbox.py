@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.limits import within_time
+from dpaudit.auditing.children import within_time
 from dpaudit.auditing.distinguishing.outputs import as_array, copies, stack_outputs
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Positive

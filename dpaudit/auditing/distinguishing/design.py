@@ -1,18 +1,400 @@
-"""What an audit decides before its first run: its claim, its scores and the shares of its error."""
+"""The null hypotheses of an audit, each fed with scores of fresh runs in chunks.
+
+The null hypothesis of a claimed true-positive rate, tested as it is stated.
+
+The ROC curve is concave, from (0, 0) to (1, 1). If it is at most t at a, an event of rates (p, q)
+on the two sides has (1 − q)(1 − t) ≤ (1 − a)(1 − p) where q ≤ a, and a p ≤ t q where q ≥ a. Each of
+the two is a claim of a pure ε on the event, or on its complement. An event that violates both
+refutes; as one of them holds if the claim does, each is tested at the whole error rate (an
+intersection-union test, Berger 1982).
+
+How many runs an audit needs to refute a claim at all.
+
+What an audit decides before its first run: its claim, its scores and the shares of its error.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import product
 from typing import Any, TypeAlias
 
-from dpaudit.auditing.distinguishing.learned import Learner, learn_scores, why_none_is_learned
-from dpaudit.auditing.distinguishing.nulls import CurveNull, Null
-from dpaudit.auditing.distinguishing.rates import RatesNull
+import numpy as np
+
+from dpaudit.auditing.distinguishing.choosing import Learner, learn_scores, why_none_is_learned
 from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
 from dpaudit.auditing.evidence.events import pilot_size
+from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
+from dpaudit.auditing.evidence.types import Both, Direction, Event, PairCounts, json_number
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim
+from dpaudit.mechanisms.pairs import Floats
+
+KEPT = 10_000
+"""Scores a side that are kept, about."""
+
+Words = Callable[[Event], str | None]
+
+
+def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
+    """Some scores to remember, about ``KEPT`` a side."""
+    if scores[0].size >= KEPT:
+        return scores
+    return np.concatenate([scores[0], x]), np.concatenate([scores[1], x_prime])
+
+
+RARE_SHARE = 0.1
+"""Of the error rate of a point, what goes to a rare event where there is one."""
+RARE_PILOT = 1_000
+"""Runs a side from which on a pilot can show one."""
+
+
+class PointNull:
+    """The exact joint test of one event on a number of runs fixed in advance.
+
+    Args:
+        claim: (ε, δ).
+        event: that is tested.
+        rare: another one, which takes ``RARE_SHARE`` of the error rate.
+
+    Attributes:
+        scores: of both sides, of some of the runs, for forecasts.
+    """
+
+    def __init__(self, claim: Claim, event: Event, rare: Event | None = None) -> None:
+        self.event = event
+        self.counts: PairCounts | None = None
+        self._rare = None if rare is None else PointNull(claim, rare)
+        self.scores: Both = (np.empty(0), np.empty(0))
+        self._delta = claim.delta
+        self._bounds: dict[tuple[PairCounts, float], float] = {}
+
+    @property
+    def runs(self) -> int:
+        """Runs a side so far."""
+        return 0 if self.counts is None else self.counts.runs
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Count the event, and keep some scores for forecasts."""
+        self.scores = _kept(self.scores, x, x_prime)
+        if self._rare is not None:
+            self._rare.update(x, x_prime)
+        old = (0, 0, 0, 0) if self.counts is None else astuple(self.counts)
+        new = astuple(self.event.count(x, x_prime))
+        self.counts = PairCounts(*map(sum, zip(old, new, strict=True)))
+
+    def lower_bound(self, confidence: float) -> float:
+        """Exact lower bound, the larger of the two events'; 0 before the first run."""
+        return max(each._bound(1 - share * (1 - confidence)) for each, share in self._arms)
+
+    @property
+    def _arms(self) -> list[tuple[PointNull, float]]:
+        """Both events, with their shares of the error rate."""
+        if self._rare is None:
+            return [(self, 1.0)]
+        return [(self, 1 - RARE_SHARE), (self._rare, RARE_SHARE)]
+
+    def _bound(self, confidence: float) -> float:
+        if self.counts is None:
+            return 0.0
+        key = self.counts, confidence
+        if key not in self._bounds:
+            self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence)
+        return self._bounds[key]
+
+    def event_in_words(self, name: str, told: Words | None = None) -> str:
+        """The event, and under which neighbour it is the likelier one.
+
+        Args:
+            name: says what a score is.
+            told: says of an event what it is, if it can.
+        """
+        # Of both, that of the larger bound at the usual confidence.
+        decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
+        event = decisive.event
+        if decisive.is_certain:
+            return "none: nothing that was looked at tells the neighbours apart"
+        words, _, _ = event.describe().rpartition(" (")
+        likelier = "x" if event.direction is Direction.FORWARD else "x'"
+        shown = (told and told(event)) or words.replace("score", name)
+        return f"{shown}, likelier under {likelier}"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the event happened in every run on both sides, so that it tests nothing."""
+        counts = self.counts
+        if counts is None:
+            return False
+        return (counts.hits, counts.other_hits) == (counts.runs, counts.other_runs)
+
+    def details(self) -> dict[str, Any]:
+        """Event, direction and counts, and those of the rare event."""
+        rare = {} if self._rare is None else {"rare": self._rare.details()}
+        return rare | {
+            "test": "exact joint test",
+            "test_runs": self.runs,
+            "direction": self.event.direction.value,
+            "event": self.event.to_dict(),
+            "counts": None if self.counts is None else self.counts.to_dict(),
+        }
+
+
+class AnytimeNull:
+    """An e-process for (ε, δ), which may be looked at and stopped at any time."""
+
+    def __init__(self, claim: Claim) -> None:
+        # The first value above the claim is what an early stop waits for.
+        top = max(5.0, 2 * claim.epsilon)
+        grid = np.append(np.linspace(0.0, top, 41), claim.epsilon * (1 + 1e-6) + 1e-9)
+        self.scores: Both = (np.empty(0), np.empty(0))
+        self._process = EpsilonEProcess(claim.delta, epsilons=np.unique(grid))
+
+    @property
+    def runs(self) -> int:
+        """Pairs so far."""
+        return self._process.pairs
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Bet on further pairs."""
+        self.scores = _kept(self.scores, x, x_prime)
+        self._process.update(x, x_prime)
+
+    def lower_bound(self, confidence: float) -> float:
+        """The bound so far, on a grid."""
+        return self._process.lower_bound(confidence)
+
+    def event_in_words(self, name: str, told: Words | None = None) -> str:
+        """No single event: the bets are spread."""
+        return f"{name}, over both tails"
+
+    def details(self) -> dict[str, Any]:
+        """The number of pairs."""
+        return {"test": "e-process", "test_runs": self.runs}
+
+
+Null: TypeAlias = PointNull | AnytimeNull
+"""A test of (ε, δ), and what the runs so far say of it."""
+
+
+class CurveNull:
+    """A whole claimed curve δ(ε), tested by betting; the score may be changed between chunks.
+
+    A change of score ends one e-process and puts its wealth into the next one. The product is an
+    e-process again, as the new score is fixed before the pairs that follow.
+
+    Args:
+        curve: claimed δ for an array of ε.
+        error: chance of refuting a true curve.
+    """
+
+    def __init__(self, curve: Callable[[Any], Any], error: float) -> None:
+        self._curve = curve
+        self._error = error
+        self._banked = 0.0
+        self._earlier = 0
+        self._process = CurveEProcess(curve)
+        self.refuted = False
+
+    @property
+    def pairs(self) -> int:
+        """Pairs used; after a refutation, those that it took."""
+        return self._earlier + self._process.pairs
+
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of the present e-value."""
+        return self._banked + math.log(max(self._process.e_value, 1e-300))
+
+    @property
+    def e_value(self) -> float:
+        """The present e-value."""
+        return math.exp(min(self.log_e_value, 700.0))
+
+    def change_score(self) -> None:
+        """The pairs that follow have another score, fixed on those before."""
+        if not self.refuted:
+            self._banked, self._earlier = self.log_e_value, self.pairs
+            self._process = CurveEProcess(self._curve)
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Bet on further pairs, until the refutation."""
+        start = 0
+        while start < len(x) and not self.refuted:
+            end = start + max(32, self._process.pairs // 16)
+            self._process.update(x[start:end], x_prime[start:end])
+            self.refuted = self.log_e_value >= -math.log(self._error)
+            start = end
+
+    def in_words(self, name: str) -> str:
+        """Return what is rejected, and how clearly."""
+        return f"{name} against the whole curve δ(ε), e-value {self.e_value:.3g}"
+
+    def details(self) -> dict[str, Any]:
+        """e-value, pairs and verdict."""
+        return {
+            "refuted": self.refuted,
+            "e_value": json_number(self.e_value),
+            "pairs": self.pairs,
+            "threshold": 1 / self._error,
+        }
+
+
+HITS = 10
+"""Occurrences of the rarer outcome that the runs are to show on which the event is chosen."""
+MOST_PILOT = 10_000
+THRESHOLDS = 200
+
+
+class RatesNull:
+    """TPR ≤ t at FPR a in both directions; the first runs of a score choose the event.
+
+    Args:
+        rates: (t, a).
+        error: chance of refuting a true claim.
+    """
+
+    def __init__(self, rates: tuple[float, float], error: float) -> None:
+        self._rates, self._error = rates, error
+        high, low = rates
+        odds = (high / low, (1 - low) / (1 - high))
+        self._epsilons = [max(0.0, math.log(each)) * (1 + 1e-14) + 1e-15 for each in odds]
+        self._pilot = min(MOST_PILOT, math.ceil(HITS / min(low, 1 - high)))
+        self.change_score()
+
+    def change_score(self) -> None:
+        """The runs that follow have another score."""
+        self._seen: list[tuple[Floats, Floats]] = []
+        self._event: Event | None = None
+        self._counts = (0, 0, 0, 0)
+        self.pairs = 0
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Scores of further runs."""
+        self.pairs += len(x)
+        if self._event is not None:
+            new = astuple(self._event.count(x, x_prime))
+            self._counts = tuple(map(sum, zip(self._counts, new, strict=True)))  # type: ignore[assignment]
+            return
+        self._seen.append((x, x_prime))
+        if self.pairs >= self._pilot:
+            first, second = (np.concatenate(side) for side in zip(*self._seen, strict=True))
+            self._event, self._seen = self._chosen(first, second), []
+
+    @property
+    def refuted(self) -> bool:
+        """Whether both are rejected; to be asked once, after all runs."""
+        if self._counts[1] == 0:
+            return False
+        hits, runs, other, other_runs = self._counts
+        both = (
+            PairCounts(hits, runs, other, other_runs),
+            PairCounts(other_runs - other, other_runs, runs - hits, runs),
+        )
+        return all(
+            joint_p_value(counts, epsilon, 0.0) <= self._error
+            for counts, epsilon in zip(both, self._epsilons, strict=True)
+        )
+
+    def in_words(self, name: str) -> str:
+        """The event and its rates."""
+        assert self._event is not None
+        hits, runs, other, other_runs = self._counts
+        words = self._event.describe().rpartition(" (")[0].replace("score", name)
+        return f"{words}: TPR {hits / runs:.3g} at FPR {other / other_runs:.3g}"
+
+    def details(self) -> dict[str, Any]:
+        """Event, counts and verdict."""
+        event = None if self._event is None else self._event.to_dict()
+        found = {"refuted": self.refuted, "pairs": self.pairs, "event": event}
+        return found | {"counts": list(self._counts)}
+
+    def _chosen(self, x: Floats, x_prime: Floats) -> Event:
+        """The threshold that both inequalities are most clearly violated at."""
+        values = np.unique(np.concatenate([x, x_prime]))
+        places = np.unique(np.linspace(0, len(values) - 1, THRESHOLDS).astype(int))
+        kinds = product(values[places].tolist(), (False, True), Direction)
+        events = (Event(low, complement=out, direction=way) for low, out, way in kinds)
+        return max(events, key=lambda event: self._clear(*event.count(x, x_prime).shrunk))
+
+    def _clear(self, p: float, q: float) -> float:
+        """Of both violations the lesser one, in standard deviations of one run."""
+        high, low = self._rates
+        slopes = high / low, (1 - high) / (1 - low)
+        limits = slopes[0] * q, 1 - slopes[1] * (1 - q)
+        return min(
+            (p - limit) / math.sqrt(p * (1 - p) + slope**2 * q * (1 - q))
+            for slope, limit in zip(slopes, limits, strict=True)
+        )
+
+
+class TooFewRunsError(InputError):
+    """No outputs whatever could refute the claim with so few runs."""
+
+
+_MOST_RUNS = 10**7
+_STEPS = 64
+_NEVER = 2**63  # e^30 runs and more
+
+
+def require_enough_runs(
+    claim: Claim,
+    runs: int,
+    test_runs: Callable[[int], int],
+    error: float,
+    curve: CurveNull | RatesNull | None,
+) -> None:
+    """Refuse an audit that could not refute the claim whatever it saw.
+
+    Args:
+        claim: under test.
+        runs: runs a side, all stages.
+        test_runs: how many of so many runs (at least 2) the joint test sees.
+        error: of the joint test, 0 where it decides nothing.
+        curve: an unused test of the claimed curve, if there is one; it is used up.
+
+    Raises:
+        TooFewRunsError: saying how many runs are needed.
+    """
+    possible = error > 0 and claim.epsilon <= 30
+    fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
+    if RARE_PILOT <= fewest < _NEVER:
+        fewest = fewest_runs(claim.epsilon, claim.delta, error * (1 - RARE_SHARE))
+    needed = _runs_in_all(fewest, test_runs) if fewest < _NEVER else _NEVER
+    if runs >= needed:
+        return
+    if curve is not None:
+        while not curve.refuted and curve.pairs < _MOST_RUNS and curve.pairs < needed:
+            more = max(64, curve.pairs // 4)
+            curve.update(np.ones(more), np.zeros(more))
+        needed = min(needed, curve.pairs) if curve.refuted else needed
+    if runs < needed:
+        remedy = (
+            f"at least {needed} are needed; give more, or a smaller epsilon to test"
+            if needed < _NEVER
+            else "no number of runs could; give a smaller epsilon to test"
+        )
+        raise TooFewRunsError(
+            f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
+            f"few: {remedy}."
+        )
+
+
+def _runs_in_all(fewest: int, test_runs: Callable[[int], int]) -> int:
+    """The least number of runs from which on at least ``fewest`` are always left for the test."""
+    low, high = 1, max(2, fewest)
+    while test_runs(high) < fewest:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if test_runs(middle) >= fewest else (middle, high)
+    # A pilot that grows in steps takes a few test runs back, so the last shortage counts.
+    nearby = range(high + _STEPS, max(2, high) - 1, -1)
+    short = (runs for runs in nearby if test_runs(runs) < fewest)
+    return next(short, high - 1) + 1
+
 
 CURVE_SHARE = 0.9
 """Share of the error rate that goes to the test of the whole curve, where there is one."""

@@ -17,11 +17,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
-from dpaudit.auditing.distinguishing.canonical import Form
-from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
-from dpaudit.auditing.distinguishing.design import Curve, Design, learner_for, score_tuple
+from dpaudit.auditing.distinguishing.choosing import (
+    Learner,
+    choose_score,
+    first_scores,
+    why_none_is_learned,
+)
+from dpaudit.auditing.distinguishing.design import (
+    RARE_PILOT,
+    RARE_SHARE,
+    AnytimeNull,
+    Curve,
+    CurveNull,
+    Design,
+    Null,
+    PointNull,
+    RatesNull,
+    learner_for,
+    require_enough_runs,
+    score_tuple,
+)
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -30,23 +46,17 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
     Trials,
 )
-from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
-from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
-from dpaudit.auditing.distinguishing.nulls import (
-    RARE_PILOT,
-    RARE_SHARE,
-    AnytimeNull,
-    CurveNull,
-    Null,
-    PointNull,
-)
-from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flag_values
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
-from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
-from dpaudit.auditing.distinguishing.rates import RatesNull
-from dpaudit.auditing.distinguishing.scores import Score, score_outputs
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms, require_answers
+from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
+from dpaudit.auditing.distinguishing.scores import FlaggedScore, Score, flag_values, score_outputs
+from dpaudit.auditing.distinguishing.vocabulary import (
+    Form,
+    Vocabulary,
+    digests,
+    forms,
+    require_answers,
+)
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
 from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields

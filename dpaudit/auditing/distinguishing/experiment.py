@@ -1,4 +1,12 @@
-"""An experiment: one release, two neighbours, one seed, and a generator for every chunk of runs.
+"""The stages of an experiment, and the chunks of runs that they are made of.
+
+The journal of an experiment: finished chunks, so that a killed audit goes on where it was.
+
+The first line says which experiment it is; every further line holds one finished chunk and a
+checksum. A chunk is known by its place in the experiment, and its runs follow from its own seed:
+one that is missing is run again and is the very same, so no run is lost and none counts twice.
+
+An experiment: one release, two neighbours, one seed, and a generator for every chunk of runs.
 
 Every chunk has a seed of its own, spawned from the experiment's seed by stage, side and number of
 the chunk. So its runs are the same in whatever process, order or session they are drawn, and a
@@ -7,21 +15,33 @@ journal of finished chunks lets an experiment go on after a kill.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import errno
+import json
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
+from io import BytesIO
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.children import Child, EndedError, HangsError, generators
-from dpaudit.auditing.distinguishing.chunks import Chunk, Side, Stage, chunks
+from dpaudit.auditing.children import (
+    Child,
+    EndedError,
+    HangsError,
+    TrialTimeoutError,
+    generators,
+    within_time,
+)
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
-from dpaudit.auditing.distinguishing.journal import TrialJournal
-from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
     attempt,
@@ -32,10 +52,180 @@ from dpaudit.auditing.distinguishing.outputs import (
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import Execution, TaskMap, workers
-from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
+from dpaudit.base import files
+from dpaudit.base.errors import (
+    DpAuditError,
+    InconclusiveError,
+    InputError,
+    JournalError,
+    TamperedError,
+)
 from dpaudit.base.processes import uninterrupted
 from dpaudit.project import AuditPair
 from dpaudit.project.foreign import error_summary
+
+CHUNKS = 64
+"""Chunks of a stage, about: enough for any number of workers and a fine journal."""
+LARGEST_CHUNK = 16_384
+
+
+class Stage(IntEnum):
+    """A purpose of runs; stages never share a run."""
+
+    CHECK = 0
+    PILOT = 1
+    TEST = 2
+    SEARCH = 3
+    VOCABULARY = 4
+    ENCODED_PILOT = 5
+
+
+class Side(IntEnum):
+    """One of the two neighbours."""
+
+    X = 0
+    X_PRIME = 1
+
+    @property
+    def where(self) -> str:
+        """Name the runs in sentences."""
+        return "on x" if self is Side.X else "on x'"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive runs of one stage, on both sides.
+
+    Attributes:
+        stage: what they are for.
+        number: of the chunk within the stage.
+        start: runs of the stage that come before.
+        size: runs on each side.
+    """
+
+    stage: Stage
+    number: int
+    start: int
+    size: int
+
+    def runs_on(self, side: Side) -> str:
+        """Name the runs in sentences."""
+        return f"in runs {self.start + 1} to {self.start + self.size} {side.where}"
+
+
+def chunks(stage: Stage, runs: int) -> Iterator[Chunk]:
+    """The chunks of a stage. Their sizes depend on the number of runs alone."""
+    size = min(LARGEST_CHUNK, -(-runs // CHUNKS))
+    for number, start in enumerate(range(0, runs, max(1, size))):
+        yield Chunk(stage, number, start, min(size, runs - start))
+
+
+FORMAT = "dpaudit-trials/2"
+
+
+class TrialJournal:
+    """A file to which finished chunks are appended, one open experiment at a time.
+
+    Args:
+        path: of the file.
+        identity: public facts that determine every run, JSON values.
+
+    Raises:
+        InputError: if the file belongs to another experiment or cannot be written.
+        TamperedError: if a line is damaged.
+    """
+
+    def __init__(self, path: Path | str, identity: dict[str, Any]) -> None:
+        self._path = Path(path)
+        self._header = {"format": FORMAT, "experiment": files.digest(identity)}
+        try:
+            self._finished = self._read()
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise InputError(
+                f"journal {files.shown(path)} cannot be used: {error.strerror}; give a "
+                "writable path."
+            ) from None
+
+    def finished(self, stage: int) -> dict[int, Both]:
+        """The chunks of a stage that were finished before, by number."""
+        return self._finished.get(stage, {})
+
+    def append(self, stage: int, number: int, both: Both) -> None:
+        """Record a finished chunk; on disk before this returns."""
+        record = {"stage": int(stage), "number": number, "outputs": [*map(_packed, both)]}
+        length = os.fstat(self._file.fileno()).st_size
+        try:
+            line = _line(record | {"checksum": self._checksum(record)})
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), length)
+            raise JournalError(
+                f"journal {files.shown(self._path)} cannot be written: {error.strerror}; the "
+                "chunks that are in it stay."
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _checksum(self, record: dict[str, Any]) -> str:
+        return files.digest([self._header, record])
+
+    def _read(self) -> dict[int, dict[int, Both]]:
+        """The finished chunks; a line that was cut off by a kill is removed."""
+        header = _line(self._header)
+        if self._path.exists() and not self._path.is_file():
+            raise InputError(f"journal {files.shown(self._path)} is no regular file; give another.")
+        data = self._path.read_bytes() if self._path.exists() else b""
+        if not header.startswith(data[: len(header)]):  # nothing of it is touched
+            raise InputError(
+                f"journal {files.shown(self._path)} belongs to another experiment (mechanism, "
+                "pair, seed or runs); give another path."
+            )
+        lines = data.splitlines(keepends=True)
+        if lines and not lines[-1].endswith(b"\n"):
+            os.truncate(self._path, sum(map(len, lines[:-1])))
+            lines.pop()
+        if not lines:
+            self._path.write_bytes(header)
+        finished: dict[int, dict[int, Both]] = {}
+        for place, line in enumerate(lines[1:], start=2):
+            try:
+                record = json.loads(line)
+                whole = record.pop("checksum") == self._checksum(record)
+                x, x_prime = map(_unpacked, record["outputs"])
+                chunks = finished.setdefault(record["stage"], {})
+            except (ValueError, KeyError, TypeError, AttributeError):
+                whole = False
+            if not whole:
+                raise TamperedError(
+                    f"line {place} of journal {files.shown(self._path)} is damaged; delete the "
+                    "line, and its runs are made again."
+                )
+            chunks[record["number"]] = x, x_prime
+        return finished
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return (files.canonical_json(record) + "\n").encode()
+
+
+def _packed(array: NDArray[np.float64]) -> str:
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _unpacked(text: str) -> NDArray[np.float64]:
+    array: NDArray[np.float64] = np.load(BytesIO(base64.b64decode(text)), allow_pickle=False)
+    return array
+
 
 __all__ = [
     "Both",

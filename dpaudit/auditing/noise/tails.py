@@ -17,21 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base.by_class import body
-from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
-from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.additive import (
+    AdditiveNoise,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    Staircase,
+    TruncatedLaplace,
+    VectorNoise,
+)
+from dpaudit.mechanisms.base import Mechanism, Tails
+from dpaudit.mechanisms.choice import Enumerated, SparseVector
 from dpaudit.mechanisms.continual import ContinualGaussian, ContinualLaplace
-from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
-from dpaudit.mechanisms.enumerated import Enumerated
-from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.integers import DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.randomized_response import RandomizedResponse
-from dpaudit.mechanisms.sparse_vector import SparseVector
-from dpaudit.mechanisms.stable_histogram import StableHistogram
-from dpaudit.mechanisms.staircase import Staircase
-from dpaudit.mechanisms.tails import Tails
-from dpaudit.mechanisms.truncated_laplace import TruncatedLaplace
-from dpaudit.mechanisms.vector import VectorNoise
+from dpaudit.mechanisms.reports import RandomizedResponse
 
 Rng = np.random.Generator
 

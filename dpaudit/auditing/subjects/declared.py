@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting import privacy_curve
+from dpaudit.auditing.distinguishing.choosing import learn_scores
 from dpaudit.auditing.distinguishing.design import score_tuple
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
-from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.auditing.subjects.neighbours import candidate_pairs, require_neighbours, search_pairs

@@ -9,15 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from dpaudit.base.by_class import body
+from dpaudit.mechanisms.additive import VectorNoise
 from dpaudit.mechanisms.base import Mechanism
-from dpaudit.mechanisms.choice import Choice
-from dpaudit.mechanisms.encodings import Encoding
-from dpaudit.mechanisms.randomized_response import RandomizedResponse
-from dpaudit.mechanisms.shuffled import Shuffled
-from dpaudit.mechanisms.sparse_vector import SparseVector
-from dpaudit.mechanisms.stable_histogram import StableHistogram
-from dpaudit.mechanisms.top_k import TopK
-from dpaudit.mechanisms.vector import VectorNoise
+from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
+from dpaudit.mechanisms.integers import StableHistogram
+from dpaudit.mechanisms.reports import Encoding, RandomizedResponse, Shuffled
 
 Pairs = tuple[tuple[Any, Any, str], ...]
 

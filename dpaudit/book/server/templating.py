@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.reporting.environment import strict_environment
+from dpaudit.reporting.text import strict_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment

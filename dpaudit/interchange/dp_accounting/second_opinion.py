@@ -16,12 +16,12 @@ from importlib import metadata
 from io import StringIO
 from itertools import chain
 
-from dpaudit.accounting.parallel import undominated
-from dpaudit.accounting.proved import Guarantee
+from dpaudit.accounting.accountant import Guarantee
+from dpaudit.accounting.guarantees import undominated
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, SecondOpinion
-from dpaudit.certificate.opinion import TOLERANCE, exceeds
+from dpaudit.certificate.records import TOLERANCE, exceeds
 from dpaudit.interchange.dp_accounting.laws import (
     Grid,
     Use,

@@ -18,20 +18,11 @@ from numpy.typing import NDArray
 from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, widened
-from dpaudit.mechanisms.base import Mechanism
-from dpaudit.mechanisms.choice import Choice, Noise
-from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
-from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
-from dpaudit.mechanisms.exact import ExactSource
-from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.laplace import Laplace
-from dpaudit.mechanisms.randomized_response import RandomizedResponse
-from dpaudit.mechanisms.shuffled import Shuffled
-from dpaudit.mechanisms.sparse_vector import SparseVector
-from dpaudit.mechanisms.stable_histogram import StableHistogram
-from dpaudit.mechanisms.top_k import TopK
-from dpaudit.mechanisms.vector import VectorNoise
+from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
+from dpaudit.mechanisms.base import ExactSource, Mechanism
+from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
+from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
+from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
 
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 2.0**-16, 10.0
 _MOST_ENTRIES = 2**14

@@ -18,25 +18,20 @@ from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.ledger.samplers import streams  # noqa: F401  # their bodies are registered too
-from dpaudit.mechanisms.additive import AdditiveNoise
+from dpaudit.mechanisms.additive import (
+    AdditiveNoise,
+    Gaussian,
+    Laplace,
+    Staircase,
+    TruncatedLaplace,
+    VectorNoise,
+)
 from dpaudit.mechanisms.base import Mechanism
-from dpaudit.mechanisms.black_box import BlackBox
-from dpaudit.mechanisms.choice import Choice
-from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
-from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
-from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.laplace import Laplace
-from dpaudit.mechanisms.opaque import Opaque
+from dpaudit.mechanisms.black_box import BlackBox, Opaque
+from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
+from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.randomized_response import RandomizedResponse
-from dpaudit.mechanisms.shuffled import Shuffled
-from dpaudit.mechanisms.sparse_vector import SparseVector
-from dpaudit.mechanisms.stable_histogram import StableHistogram
-from dpaudit.mechanisms.staircase import Staircase
-from dpaudit.mechanisms.top_k import TopK
-from dpaudit.mechanisms.truncated_laplace import TruncatedLaplace
-from dpaudit.mechanisms.vector import VectorNoise
+from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
 
 Rng = np.random.Generator
 Shape = tuple[int, ...]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.base import ExactSource
 from dpaudit.mechanisms.rounding import round_down, round_up
 
 WIDEST = 2.0**52

@@ -20,19 +20,18 @@ from dpaudit.base import validate
 from dpaudit.base.by_class import body
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.base import Mechanism
-from dpaudit.mechanisms.continual.buffered import BufferedToeplitz
 from dpaudit.mechanisms.continual.factorization import Factorization
-from dpaudit.mechanisms.continual.honaker import HonakerTree, node_variances
-from dpaudit.mechanisms.continual.noise import (
+from dpaudit.mechanisms.continual.release import (
+    Continual,
+    IndividualGaussian,
     NoiseLaw,
+    Stepwise,
     packed_scale,
     require_mirrored,
     require_square,
 )
-from dpaudit.mechanisms.continual.release import Continual, Stepwise
-from dpaudit.mechanisms.continual.toeplitz import Toeplitz
-from dpaudit.mechanisms.continual.trees import BinaryTree, Tree
-from dpaudit.mechanisms.individual import IndividualGaussian
+from dpaudit.mechanisms.continual.toeplitz import BufferedToeplitz, Toeplitz
+from dpaudit.mechanisms.continual.trees import BinaryTree, HonakerTree, Tree, node_variances
 from dpaudit.mechanisms.pairs import Floats
 
 _BLOCK = 64

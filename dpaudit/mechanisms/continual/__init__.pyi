@@ -1,9 +1,9 @@
-from .buffered import BufferedToeplitz as BufferedToeplitz
 from .factorization import Factorization as Factorization
-from .gaussian import ContinualGaussian as ContinualGaussian
-from .honaker import HonakerTree as HonakerTree
-from .laplace import ContinualLaplace as ContinualLaplace
-from .noise import NoiseLaw as NoiseLaw
+from .release import ContinualGaussian as ContinualGaussian
+from .release import ContinualLaplace as ContinualLaplace
+from .release import NoiseLaw as NoiseLaw
 from .toeplitz import BandedToeplitz as BandedToeplitz
+from .toeplitz import BufferedToeplitz as BufferedToeplitz
 from .toeplitz import SquareRootToeplitz as SquareRootToeplitz
 from .trees import BinaryTree as BinaryTree
+from .trees import HonakerTree as HonakerTree

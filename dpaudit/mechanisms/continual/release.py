@@ -1,7 +1,15 @@
-"""Continual release as a mechanism: one declaration, one invocation, for a whole stream.
+"""Where continual release draws its node noise, and the streams that turn it into prefix noise.
+
+Continual release as a mechanism: one declaration, one invocation, for a whole stream.
 
 Plans declare a stream with these classes, and accountants ask them for one pair. What one unit may
 move over all steps together must follow from the factorisation and the participations.
+
+Continual release with Gaussian node noise.
+
+Continual release with Laplace node noise.
+
+Gaussian noise on many sums, in which every unit has a budget of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +17,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -20,17 +30,52 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.base import validate
 from dpaudit.base.by_class import by_class
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.base.fields import Count
-from dpaudit.mechanisms.base import Mechanism, Norm, Schedule
+from dpaudit.base.fields import Count, Positive
+from dpaudit.mechanisms.additive import Gaussian, least_scale
+from dpaudit.mechanisms.base import Mechanism, Norm, Schedule, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
-from dpaudit.mechanisms.continual.noise import (
-    NoiseLaw,
-    pack,
-    packed_scale,
-    require_mirrored,
-    require_stream,
-)
-from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.pairs import Floats, GaussianPair, LaplacePair, least_deviation, normal_pair
+
+
+class NoiseLaw(StrEnum):
+    """The law of one entry of node noise; both are scaled to a given standard deviation."""
+
+    NORMAL = "normal"
+    LAPLACE = "laplace"
+
+
+def pack(matrices: Floats) -> Floats:
+    """Upper triangles of matrices on the two trailing axes, shape (..., m(m+1)/2)."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    upper: Floats = matrices[..., rows, columns]
+    return upper
+
+
+def packed_scale(side: int) -> Floats:
+    """√2 at the diagonal entries of a packed triangle, 1 elsewhere."""
+    rows, columns = np.triu_indices(side)
+    return np.where(rows == columns, math.sqrt(2), 1.0)
+
+
+def require_mirrored(matrices: Floats) -> None:
+    """Refuse matrices that are not exactly symmetric: noise would not cover the difference."""
+    require_square(matrices.shape)
+    if not np.array_equal(matrices, np.swapaxes(matrices, -1, -2)):
+        raise InputError("value has a matrix that is not symmetric; pass (X + Xᵀ)/2.")
+
+
+def require_square(shape: tuple[int, ...]) -> None:
+    """Refuse shapes whose two trailing axes are not a square matrix."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise InputError(f"shape is {shape}; symmetric noise needs square matrices, (..., m, m).")
+
+
+def require_stream(value: Floats, steps: int) -> None:
+    """Refuse an array whose first axis is not that of 1 to ``steps`` steps."""
+    if value.ndim == 0 or not 1 <= len(value) <= steps:
+        raise InputError(
+            f"value has shape {value.shape}; its first axis must be 1 to {steps} steps."
+        )
 
 
 class Stepwise(Mechanism):
@@ -193,3 +238,254 @@ class Continual(Stepwise):
         if not self.factorization.is_square:
             raise UnsupportedError(f"{self.kind} with that factorisation hides its node noise.")
         return self._whitened(np.asarray(released)[None], value)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinualGaussian(Continual):
+    """All prefix sums of a stream of T vectors or symmetric matrices, with Gaussian node noise.
+
+    In a plan it is *one* invocation. Its sensitivity is the L2 distance (Frobenius for matrices) by
+    which one contribution of a participant can move one step under the relation; the mechanism
+    itself counts the nodes and the participations.
+
+    Attributes:
+        sigma: standard deviation of the node noise; for symmetric matrices σ off the diagonal and
+            √2σ on it, the law of (V + Vᵀ)/√2.
+        factorization: how noise is correlated over the steps.
+        participations: at how many steps one participant may contribute, at most.
+        min_separation: how many steps lie from one of them to the next, at least.
+        fixed_steps: whether a participant who is replaced contributes at the same steps as before.
+        symmetric: whether the steps are symmetric matrices.
+
+    >>> from dpaudit.mechanisms.continual import BinaryTree
+    >>> tree = ContinualGaussian(sigma=2.0, factorization=BinaryTree(16), participations=1)
+    >>> round(tree.pair(1.0).mu, 9)
+    1.0
+    """
+
+    kind: ClassVar[str] = "continual-gaussian"
+    norm: ClassVar[Norm] = Norm.L2
+    law: ClassVar[NoiseLaw] = NoiseLaw.NORMAL
+    sigma: Positive
+    symmetric: bool = False
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        factorization: Factorization,
+        participations: int,
+        min_separation: int = 1,
+        fixed_steps: bool | None = None,
+        symmetric: bool = False,
+    ) -> ContinualGaussian:
+        """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes.
+
+        Neighbours are to contribute at the same steps; where they may not, pass the sensitivity
+        times :attr:`displacement`.
+
+        Raises:
+            InputError: as :meth:`Gaussian.calibrated <dpaudit.mechanisms.Gaussian.calibrated>`.
+        """
+        factor = factorization.sensitivity(participations, min_separation)
+        shift = Fraction(validate.positive(sensitivity=sensitivity)) * Fraction(factor)
+        return cls(
+            sigma=least_deviation(
+                lambda sigma: normal_pair(shift, _deviation(sigma, symmetric)),
+                epsilon=epsilon,
+                delta=delta,
+            ),
+            factorization=factorization,
+            participations=participations,
+            min_separation=min_separation,
+            fixed_steps=fixed_steps,
+            symmetric=symmetric,
+        )
+
+    def pair(self, sensitivity: float) -> GaussianPair:
+        """N(Δs/σ, 1) against N(0, 1), with s the factorisation's sensitivity; μ is rounded up.
+
+        For symmetric matrices the node noise is isotropic in Frobenius norm with deviation √2σ.
+        """
+        shift = Fraction(checked_sensitivity(sensitivity)) * Fraction(self.sensitivity_factor)
+        return normal_pair(shift, _deviation(self.sigma, self.symmetric))
+
+    @property
+    def noise_sigma(self) -> float:
+        """σ of the normal noise of one node."""
+        return self.sigma
+
+    @property
+    def is_symmetric(self) -> bool:
+        """As declared."""
+        return self.symmetric
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Joint normal log-density of all prefix sums (of the upper triangles, if symmetric).
+
+        Outputs that are not symmetric where they must be have density 0.
+        """
+        outputs = np.asarray(outputs, dtype=np.float64)
+        nodes, log_determinant = self._whitened(outputs, value)
+        entries = nodes.shape[1] * nodes.shape[2]
+        logs = -0.5 * (nodes / self.sigma) ** 2 - math.log(self.sigma * math.sqrt(2 * math.pi))
+        joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
+        if not self.symmetric:
+            return joint
+        side, steps = outputs.shape[-1], outputs.shape[1]
+        joint -= entries // len(packed_scale(side)) * float(np.log(packed_scale(side)).sum())
+        mirrored = (outputs == np.swapaxes(outputs, -1, -2)).reshape(len(outputs), steps, -1)
+        return np.where(mirrored.all(axis=(1, 2)), joint, -np.inf)
+
+
+def _deviation(sigma: float, symmetric: bool) -> Fraction:
+    """That of the node noise in its norm, rounded down: √2σ for symmetric matrices."""
+    return Fraction(sigma) * (Fraction(math.nextafter(math.sqrt(2), 0.0)) if symmetric else 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinualLaplace(Continual):
+    """All prefix sums of a stream with Laplace noise in the nodes: pure differential privacy.
+
+    Its sensitivity is in L1. Trees are the factorisations that are good for it: one contribution
+    moves ``levels`` nodes.
+
+    Attributes:
+        scale: scale b of the node noise.
+        factorization: how noise is correlated over the steps.
+        participations: at how many steps one participant may contribute, at most.
+        min_separation: how many steps lie from one of them to the next, at least.
+        fixed_steps: whether a participant who is replaced contributes at the same steps as before.
+
+    >>> from dpaudit.mechanisms.continual import BinaryTree
+    >>> tree = BinaryTree(1024)
+    >>> ContinualLaplace(scale=10.0, factorization=tree, participations=1).pair(1.0).pure_epsilon
+    Fraction(1, 1)
+    """
+
+    kind: ClassVar[str] = "continual-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+    law: ClassVar[NoiseLaw] = NoiseLaw.LAPLACE
+    scale: Positive
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        sensitivity: float,
+        factorization: Factorization,
+        participations: int,
+        min_separation: int = 1,
+        fixed_steps: bool | None = None,
+    ) -> ContinualLaplace:
+        """The least scale whose ε does not exceed the wish, in exact arithmetic.
+
+        Neighbours are to contribute at the same steps; where they may not, pass the sensitivity
+        times :attr:`displacement`.
+
+        Raises:
+            InputError: as :meth:`Laplace.calibrated <dpaudit.mechanisms.Laplace.calibrated>`.
+        """
+        factor = factorization.sensitivity(participations, min_separation, Norm.L1)
+        shift = Fraction(validate.positive(sensitivity=sensitivity)) * Fraction(factor)
+        return cls(
+            scale=least_scale(shift, epsilon),
+            factorization=factorization,
+            participations=participations,
+            min_separation=min_separation,
+            fixed_steps=fixed_steps,
+        )
+
+    def pair(self, sensitivity: float) -> LaplacePair:
+        """A Laplace pair of ε = Δs/b in exact arithmetic, s the factorisation's L1 sensitivity."""
+        shift = Fraction(checked_sensitivity(sensitivity)) * Fraction(self.sensitivity_factor)
+        return LaplacePair(shift / Fraction(self.scale))
+
+    @property
+    def noise_sigma(self) -> float:
+        """√2 b, the standard deviation of the Laplace noise of one node."""
+        return math.sqrt(2) * self.scale
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Joint log-density of all prefix sums.
+
+        Raises:
+            UnsupportedError: if there are more nodes than prefix sums, as in Honaker's tree: the
+                density is then an integral without a closed form.
+        """
+        if not self.factorization.is_square:
+            raise UnsupportedError(
+                f"{self.kind} on a {self.factorization.kind} has no closed density; use a "
+                "factorisation with as many nodes as steps."
+            )
+        nodes, log_determinant = self._whitened(outputs, value)
+        logs = -np.abs(nodes) / self.scale - math.log(2 * self.scale)
+        joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
+        return joint
+
+
+@dataclass(frozen=True)
+class IndividualGaussian(Gaussian, Stepwise):
+    """Noisy sums of parts chosen step by step, while a unit's parts together stay within a bound.
+
+    Individual accounting (Feldman and Zrnic 2021, *Individual privacy accounting via a Rényi
+    filter*): a unit is charged what its own parts cost, and adds nothing more when its budget is
+    used up; the run goes on without it. In a plan it is *one* invocation. Its sensitivity is the
+    root of the summed squares of the L2 distances by which one unit can move the steps.
+
+    However the steps are chosen from what was released before, the whole is as private as one
+    Gaussian release of that sensitivity: given the releases so far, a unit moves a step by a known
+    vector, and the squares of their lengths never add up to more (Smith and Thakurta 2022, *Fully
+    adaptive composition for Gaussian differential privacy*; Koskela, Tobaben and Honkela 2023,
+    *Individual privacy accounting with Gaussian differential privacy*).
+
+    The ledger bounds the parts, see :meth:`Ledger.individual <dpaudit.ledger.Ledger.individual>`,
+    and nothing shows who is used up, which is private.
+
+    Attributes:
+        sigma: standard deviation of the noise of an entry of every step.
+        steps: how many steps there may be; more of them cost nothing.
+
+    >>> IndividualGaussian(sigma=4.0, steps=1000).pair(2.0).mu
+    0.5
+    """
+
+    kind: ClassVar[str] = "individual-gaussian"
+    adds_up: ClassVar[bool] = True
+    clip_norm: None = field(default=None, init=False, repr=False, compare=False)
+    steps: Count
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        clip_norm: float | None = None,
+        steps: int = 1,
+    ) -> IndividualGaussian:
+        """The least σ for (ε, δ), whatever the number of steps; as for the base.
+
+        Raises:
+            InputError: as :meth:`Gaussian.calibrated <dpaudit.mechanisms.Gaussian.calibrated>`.
+        """
+        if clip_norm is not None:
+            raise InputError("clip_norm is of one release; bound all parts by a contribution.")
+        one = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+        return cls(one.sigma, steps)
+
+    @property
+    def touches(self) -> int:
+        """Every step."""
+        return self.steps
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """A stream of 1 to T steps along the first axis."""
+        array = super().prepare(value)
+        require_stream(array, self.steps)
+        return array

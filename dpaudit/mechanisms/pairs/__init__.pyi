@@ -1,7 +1,7 @@
 from .base import DominatingPair as DominatingPair
 from .base import Floats as Floats
-from .bounded_range import BoundedRangePair as BoundedRangePair
-from .concentrated import ConcentratedPair as ConcentratedPair
+from .finite import BoundedRangePair as BoundedRangePair
+from .finite import ConcentratedPair as ConcentratedPair
 from .finite import FinitePair as FinitePair
 from .finite import VastPair as VastPair
 from .finite import approximate_pair as approximate_pair
@@ -12,4 +12,4 @@ from .gaussian import least_deviation as least_deviation
 from .gaussian import normal_pair as normal_pair
 from .laplace import LaplaceBound as LaplaceBound
 from .laplace import LaplacePair as LaplacePair
-from .truncated import TruncatedLaplacePair as TruncatedLaplacePair
+from .laplace import TruncatedLaplacePair as TruncatedLaplacePair

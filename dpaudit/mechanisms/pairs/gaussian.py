@@ -1,7 +1,11 @@
-"""Two normal laws of the same variance.
+"""δ(ε) of two normal laws wherever floats reach, with a bound on its rounding error.
+
+Two normal laws of the same variance.
 
 Normal noise of every kind returns this pair. δ(ε) has a bound on its own rounding error, so that
 both ends of an accountant's interval are valid.
+
+Two discrete normal laws, one shifted by whole numbers.
 """
 
 from __future__ import annotations
@@ -18,10 +22,93 @@ from numpy.typing import ArrayLike
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.mechanisms.inversion import first_float, least_epsilon
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
-from dpaudit.mechanisms.pairs.normal_curve import normal_curve
-from dpaudit.mechanisms.rounding import concentration, round_up, up
+from dpaudit.mechanisms.pairs.finite import FinitePair
+from dpaudit.mechanisms.rounding import concentration, first_float, least_epsilon, round_up, up
+
+_UNIT = 2.0**-53
+_SHORT, _LONG = (
+    [(float(node) / 2, float(weight) / 2) for node, weight in zip(*rule, strict=True)]
+    for rule in map(np.polynomial.legendre.leggauss, (3, 8))
+)
+_SPLIT = 2.0**27 + 1
+_VANISHED = 39.2
+"""The tail beyond it is below all floats."""
+
+
+def normal_curve(mu: float, epsilon: float) -> tuple[float, float]:
+    """δ(ε) of N(μ, 1) against N(0, 1), for ε of at least 0, and what it may be off by.
+
+    Balle and Wang 2018, Theorem 8: with a = ε/μ − μ/2 and b = a + μ, δ = Φ(−a) − e^ε Φ(−b). As
+    e^ε φ(b) = φ(a), this is φ(a) (m(a) − m(b)) with the Mills ratio m(x) = Φ(−x)/φ(x), or
+    1 − φ(a) (m(−a) + m(b)): nothing overflows. Where the two ratios are close, their difference is
+    the integral of −m'. What is left are the roundings of a, whose square scales φ(a), and some
+    units in the last place of each factor.
+
+    Args:
+        mu: μ, above 0 and finite.
+        epsilon: ε.
+    """
+    a, b = _arguments(mu, epsilon)
+    if a > _VANISHED:
+        return 0.0, 5e-324
+    if a < -_VANISHED:
+        return 1.0, 2 * _UNIT
+    density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    relative = (4 * a * a + 256) * _UNIT
+    if a < -1:
+        rest = density * (_mills(-a) + _mills(b))
+        return 1 - rest, rest * relative + 2 * _UNIT
+    first, second = _mills(a), _mills(b)
+    fall = first - second
+    if second > 0.9 * first:
+        rule = _SHORT if second > 0.99 * first else _LONG
+        fall = mu * math.fsum(weight * _slope(a + mu * (0.5 + node)) for node, weight in rule)
+    tail = density * fall
+    return tail, tail * relative + 2e-323
+
+
+def _arguments(mu: float, epsilon: float) -> tuple[float, float]:
+    """(a, b), each to three units in its last place, also where ε/μ and μ/2 nearly cancel.
+
+    The remainder of the division is exact: the product of the quotient and μ is split into two
+    floats (Dekker 1971, *A floating-point technique for extending the available precision*).
+    """
+    quotient = epsilon / mu
+    if quotient == math.inf:
+        return math.inf, math.inf
+    (ahead, whole), (divisor, power) = math.frexp(quotient), math.frexp(mu)
+    product, high, top = ahead * divisor, _upper_half(ahead), _upper_half(divisor)
+    low, end = ahead - high, divisor - top
+    lost = ((high * top - product) + high * end + low * top) + low * end
+    remainder = (math.ldexp(epsilon, -whole - power) - product) - lost
+    return (quotient - mu / 2) + math.ldexp(remainder / divisor, whole), quotient + mu / 2
+
+
+def _upper_half(value: float) -> float:
+    """The upper half of the digits."""
+    scaled = value * _SPLIT
+    return scaled - (scaled - value)
+
+
+def _mills(x: float) -> float:
+    """Φ(−x)/φ(x)."""
+    from scipy.special import erfcx
+
+    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2.0)))
+
+
+def _slope(x: float) -> float:
+    """−m'(x) = 1 − x m(x), by the continued fraction of Laplace beyond 4, where that cancels."""
+    ratio = _mills(x)
+    if x <= 4:
+        return 1 - x * ratio
+    fraction = (x + math.sqrt(x * x + 4 * 33)) / 2  # of its own period
+    for term in range(32, 1, -1):
+        fraction = x + term / fraction
+    return ratio / fraction
+
 
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-300, 1e155
 
@@ -184,3 +271,97 @@ def least_deviation(
             "one of them must be larger."
         )
     return first_float(lambda sigma: sigma > 0 and pair(sigma).mu <= shift, largest)
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteNormalTable(FinitePair):
+    """A finite cut of the pair that keeps the closed forms of the whole.
+
+    Attributes:
+        rho: of zero-concentrated differential privacy.
+    """
+
+    rho: float = 0.0
+
+    def renyi(self, orders: ArrayLike) -> Floats:
+        """At most α ρ (Canonne, Kamath and Steinke 2020, Theorem 4)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(orders, dtype=np.float64) * self.rho
+
+    @property
+    def zcdp_rho(self) -> float:
+        """ρ, rounded up."""
+        return math.nextafter(self.rho, math.inf)
+
+
+@dataclass(frozen=True)
+class WideDiscreteNormalPair(DominatingPair):
+    """The pair of laws so wide that their tails are those of normal laws, but for two corrections.
+
+    At output k the loss is (2k − s)s/2σ², so that a tail begins at a whole number m. By the
+    Euler–Maclaurin formula with midpoints, with z = (m − ½)/σ and the normal density φ,
+
+        P[k ≥ m] = Φ(−z) − z φ(z) / 24σ² + 7 (z³ − 3z) φ(z) / 5760σ⁴ + …,
+
+    whose next term is below a part in 10¹⁸ for σ ≥ 10⁴ wherever φ is a float.
+
+    Attributes:
+        sigma: σ, at least 10⁴.
+        shift: s, a whole number of at least 1.
+    """
+
+    sigma: Positive
+    shift: int
+
+    def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Upper tails of the two laws."""
+        first = self._first(loss)
+        return self._tail(first - self.shift), self._tail(first)
+
+    def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Lower tails of the two laws."""
+        first = self._first(loss)
+        return self._tail(self.shift - first), self._tail(-first)
+
+    def _first(self, loss: ArrayLike) -> Floats:
+        """Half a step before the first output of a larger loss."""
+        with np.errstate(over="ignore"):
+            last = np.asarray(loss, dtype=np.float64) / self.shift * self.sigma * self.sigma
+        first: Floats = np.floor(last + self.shift / 2) + 0.5
+        return first
+
+    def _tail(self, start: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        wide = self.sigma * self.sigma
+        plain, z = ndtr(-start / self.sigma), np.clip(start / self.sigma, -40.0, 40.0)
+        density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        change = z / (24 * wide) - 7 * z * (z * z - 3) / (5760 * wide * wide)
+        tail: Floats = plain - change * density
+        return tail
+
+    @property
+    def _normal(self) -> GaussianPair:
+        return GaussianPair(self.shift / self.sigma)
+
+    def renyi(self, orders: ArrayLike) -> Floats:
+        """At most α ρ (Canonne, Kamath and Steinke 2020, Theorem 4)."""
+        return self._normal.renyi(orders)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Infinite: the loss is unbounded."""
+        return math.inf
+
+    @property
+    def zcdp_rho(self) -> float:
+        """s²/2σ², rounded up."""
+        return math.nextafter(concentration(self.shift / self.sigma, 0.5), math.inf)
+
+    def upper_quantile(self, tail: float) -> float:
+        """Take about that of the normal laws."""
+        return self._normal.upper_quantile(tail)
+
+    def lower_quantile(self, tail: float) -> float:
+        """Take about that of the normal laws."""
+        return self._normal.lower_quantile(tail)

@@ -14,9 +14,8 @@ conditions and sentences name are those of :mod:`dpaudit.reporting.checklists.te
 from __future__ import annotations
 
 from dpaudit.certificate import Certificate
-from dpaudit.reporting.checklists.facts import Facts
 from dpaudit.reporting.checklists.model import Checklist, ChecklistItem, Status, filled
-from dpaudit.reporting.checklists.terms import terms
+from dpaudit.reporting.checklists.terms import Facts, terms
 
 __all__ = ["Checklist", "ChecklistItem", "Status", "checklists"]
 

@@ -1,19 +1,32 @@
-"""The figures of what is claimed, proved and attacked: what is drawn, and what it says in words."""
+"""The figures of what is claimed, proved and attacked: what is drawn, and what it says in words.
+
+The operating curve of an audit that recorded one: hits against false alarms of its attack.
+
+The figures of what a run recorded for its owner.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from dpaudit.accounting import CurvePoint
 from dpaudit.base.numbers import down, percent, plain, up
-from dpaudit.certificate import Certificate
+from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.reporting.composition import Growth, Step
-from dpaudit.reporting.curves import best_odds, densify, proved_points, trade_off
-from dpaudit.reporting.figures.plot import Dot, Figure, Ink, Key, Line, Mark, Plot
+from dpaudit.reporting.curves import (
+    Growth,
+    Step,
+    best_odds,
+    densify,
+    proved_points,
+    thin_series,
+    trade_off,
+)
+from dpaudit.reporting.figures.plot import LARGEST, Dot, Figure, Ink, Key, Line, Mark, Plot
 
 
 def figures(certificate: Certificate) -> tuple[Figure, ...]:
@@ -154,3 +167,113 @@ def growth_figure(certificate: Certificate, growth: Growth) -> Figure:
 def _growth_line(steps: Sequence[Step], dashes: tuple[int, ...]) -> Line:
     uses = np.array([float(step.uses) for step in steps])
     return Line(uses, np.array([step.epsilon for step in steps]), Ink.PROVED, dashes)
+
+
+_MOST_POINTS = 200
+
+
+def roc_points(details: Mapping[str, Any]) -> tuple[Floats, Floats] | None:
+    """False and true positive rates that an audit recorded as ``roc: {"fpr": …, "tpr": …}``.
+
+    Returns:
+        Two arrays of the same shape (n,), 2 ≤ n ≤ 200, by increasing rate of false positives; None
+        where there are none, or where they are no rates.
+    """
+    roc = details.get("roc")
+    if not isinstance(roc, Mapping):
+        return None
+    false, true = _rates(roc.get("fpr")), _rates(roc.get("tpr"))
+    if false is None or true is None or len(false) != len(true) or len(false) < 2:
+        return None
+    order = np.lexsort((true, false))
+    if len(order) > _MOST_POINTS:
+        order = order[np.linspace(0, len(order) - 1, _MOST_POINTS).astype(int)]
+    return false[order], true[order]
+
+
+def _rates(values: Any) -> Floats | None:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return None
+    if not all(isinstance(value, int | float) and 0 <= value <= 1 for value in values):
+        return None
+    return np.array(values, dtype=np.float64)
+
+
+def roc_figure(audit: AuditRecord, number: int) -> Figure | None:
+    """The curve with the bound that the claim sets; None where the audit recorded none."""
+    points = roc_points(audit.details)
+    if points is None:
+        return None
+    diagonal, grid = np.array([0.0, 1.0]), rates()
+    limit = 1 - trade_off([CurvePoint(audit.claim_epsilon, audit.delta)], grid)
+    area = audit.details.get("auc")
+    spoken = f" The area below it is {plain(float(area))}." if isinstance(area, int | float) else ""
+    return Figure(
+        f"roc-{number}",
+        f"Audit {number}: hits against false alarms",
+        f"What the attack of audit {number} reached in {len(points[0])} points.{spoken} A point "
+        "above the claim’s line is evidence against the claim only beyond its sampling error, "
+        "which the audit’s lower bound takes into account.",
+        Plot(
+            "false positives",
+            "true positives",
+            (
+                Line(diagonal, diagonal, Ink.MUTED, (1, 3)),
+                Line(grid, limit, Ink.CLAIM, (6, 3)),
+                Line(*points, Ink.ATTACK),
+            ),
+            square=True,
+        ),
+        (
+            Key(Mark.LINE, Ink.ATTACK, "the attack"),
+            Key(Mark.LINE, Ink.CLAIM, "the most that the claim allows", (6, 3)),
+            Key(Mark.LINE, Ink.MUTED, "guessing", (1, 3)),
+        ),
+    )
+
+
+_LINES_A_FIGURE = 6
+_MOST_SERIES = 24
+_PATTERNS = ((), (6, 2), (2, 2), (8, 2, 2, 2), (1, 1), (4, 4))
+
+
+def series_figures(series: Mapping[str, Sequence[float]]) -> tuple[Figure, ...]:
+    """Curves of a run; those of like length and size share a figure."""
+    groups: list[list[str]] = []
+    for name in [name for name, values in sorted(series.items()) if len(values) > 0][:_MOST_SERIES]:
+        home = next((g for g in groups if _share_axes(series[g[0]], series[name], len(g))), None)
+        if home is None:
+            groups.append([name])
+        else:
+            home.append(name)
+    return tuple(_series_figure(number, names, series) for number, names in enumerate(groups, 1))
+
+
+def _share_axes(one: Sequence[float], other: Sequence[float], lines: int) -> bool:
+    sizes = sorted(max(map(abs, values)) for values in (one, other))
+    return lines < _LINES_A_FIGURE and len(one) == len(other) and sizes[1] <= 20 * sizes[0]
+
+
+def _clipping_note(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
+    """Return what to say where values are too large to be drawn."""
+    if max(abs(value) for name in names for value in series[name]) <= LARGEST:
+        return ""
+    return f" Values beyond ±{LARGEST:g} are drawn as ±{LARGEST:g}; the table has them."
+
+
+def _series_figure(
+    number: int, names: Sequence[str], series: Mapping[str, Sequence[float]]
+) -> Figure:
+    lines, legend, spoken = [], [], []
+    for ink, pattern, name in zip(Ink.series(), _PATTERNS, names, strict=False):
+        lines.append(Line(*thin_series(series[name]), ink, pattern))
+        legend.append(Key(Mark.LINE, ink, name, pattern))
+        spoken.append(f"{name} ends at {plain(float(series[name][-1]))}")
+    about = f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}."
+    return Figure(
+        f"series-{number}",
+        f"Run: {', '.join(names)}",
+        about + _clipping_note(names, series),
+        Plot("round", "value", tuple(lines)),
+        tuple(legend),
+    )

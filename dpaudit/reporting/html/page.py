@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
-from dpaudit.reporting.comparison import comparison, tally
-from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.html import svg
-from dpaudit.reporting.text import visible
-from dpaudit.reporting.view import views
+from dpaudit.reporting.text import strict_environment, visible
+from dpaudit.reporting.view import comparison, tally, views
 from dpaudit.reporting.wording import tables, words
 from dpaudit.reporting.wording.headline import checked, rests_on
 

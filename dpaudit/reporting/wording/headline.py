@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from dpaudit.accounting.proved import FILTER
+from dpaudit.accounting.accountant import FILTER
 from dpaudit.base.numbers import confidence, down, percent, plain, up
 from dpaudit.base.validate import shown as quoted
 from dpaudit.certificate import (

@@ -17,14 +17,14 @@ from dpaudit.accounting import (
     for_group,
     swapped,
 )
-from dpaudit.accounting.proved import FILTER
+from dpaudit.accounting.accountant import FILTER
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
 from dpaudit.mechanisms import Norm
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, ZeroOut
-from dpaudit.reporting.composition import quick_accountant
+from dpaudit.reporting.curves import quick_accountant
 from dpaudit.reporting.wording import words
 
 _NOTHING = "Nothing is proved."

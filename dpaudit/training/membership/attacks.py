@@ -68,7 +68,7 @@ def audit_scores(
             absent (add-remove), zeroed (zero-out), or replaced by another record (replace-one).
         guesses: how many of the largest scores are guessed members and how many of the smallest
             none, fixed before the scores were seen; by default many numbers are tried at once, at
-            hardly a price (:mod:`~dpaudit.auditing.evidence.one_run_walk`).
+            hardly a price (:mod:`~dpaudit.auditing.evidence.one_run`).
         method: text for the record.
         execution: confidence of the bound and of the verdict, and the seed that orders equal
             scores.

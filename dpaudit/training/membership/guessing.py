@@ -21,16 +21,19 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.distinguishing.design import CURVE_SHARE
-from dpaudit.auditing.evidence.one_run_families import (
+from dpaudit.auditing.evidence.one_run import (
+    INDEPENDENCE,
     CurveFamily,
     Least,
+    Walk,
     approximate_least,
     curve_least,
+    fdp_p_value,
+    fdp_rejects,
+    fdp_strength,
     gaussian_family,
+    independent_strength,
 )
-from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
-from dpaudit.auditing.evidence.one_run_independent import INDEPENDENCE, independent_strength
-from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.subjects.declared import claimed_curve

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.children import Child, EndedError, HangsError
-from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
+from dpaudit.auditing.children import Child, EndedError, HangsError, TrialTimeoutError, within_time
 from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.auditing.execution import Execution, TaskMap
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError

@@ -17,7 +17,7 @@ from dpaudit.accounting import (
     ZcdpFilter,
     compose,
 )
-from dpaudit.accounting.closed_forms.zcdp import zcdp_epsilon
+from dpaudit.accounting.closed_forms.additive import zcdp_epsilon
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.base.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian, Laplace

@@ -25,16 +25,16 @@ from hypothesis import strategies as st
 
 from dpaudit.accounting import compose, guarantee
 from dpaudit.accounting.closed_forms import BoundedRangeAccountant
-from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant, GaussianComposition
-from dpaudit.accounting.closed_forms.moments import MomentsAccountant
-from dpaudit.accounting.closed_forms.pure import PureAccountant
-from dpaudit.accounting.closed_forms.rdp import RdpAccountant
-from dpaudit.accounting.closed_forms.zcdp import (
+from dpaudit.accounting.closed_forms.additive import (
+    GaussianAccountant,
+    GaussianComposition,
+    PureAccountant,
     ZcdpAccountant,
     rho_of,
     zcdp_delta,
     zcdp_epsilon,
 )
+from dpaudit.accounting.closed_forms.rdp import MomentsAccountant, RdpAccountant
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.terms import terms
 from dpaudit.base.errors import UnsupportedError

@@ -10,8 +10,7 @@ import pytest
 from accounting_builders import plan, poisson, use
 
 from dpaudit.accounting import at_radius, compose, for_group, guarantee, swapped
-from dpaudit.accounting.guarantees import ParallelComposition
-from dpaudit.accounting.parallel import undominated
+from dpaudit.accounting.guarantees import ParallelComposition, undominated
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,

@@ -25,7 +25,7 @@ from dpaudit.accounting import (
     seconds_of_proof,
 )
 from dpaudit.accounting.best import BestAccountant, BestComposition
-from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,

@@ -217,7 +217,7 @@ PACKAGES = (
 
 
 def test_a_finding_has_the_words_of_its_section_and_the_facts_of_the_call():
-    table = FindingTable("dpaudit.rehearsal.session")
+    table = FindingTable("dpaudit.rehearsal.rehearse")
     found = table("does-not-end", "sum", seconds=7.0)
     assert (found.rule, found.severity, found.at) == ("raises-on-neighbour", Severity.ERROR, "sum")
     assert "does not end within 7 seconds, and" in found.message
@@ -232,7 +232,7 @@ def test_a_finding_has_the_words_of_its_section_and_the_facts_of_the_call():
 
 def test_a_fact_that_is_missing_is_an_error():
     with pytest.raises(KeyError):
-        FindingTable("dpaudit.rehearsal.session")("does-not-end")
+        FindingTable("dpaudit.rehearsal.rehearse")("does-not-end")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -33,9 +33,13 @@ from dpaudit.certificate import (
     SubjectRecord,
     verify,
 )
-from dpaudit.certificate.assumptions import BY_LABEL, assumptions_of
-from dpaudit.certificate.laws import is_defined_here
-from dpaudit.certificate.premises import THIRD, limited
+from dpaudit.certificate.assumptions import (
+    BY_LABEL,
+    THIRD,
+    assumptions_of,
+    is_defined_here,
+    limited,
+)
 from dpaudit.mechanisms import ContinualGaussian, Mechanism, PureBlackBox, SquareRootToeplitz
 from dpaudit.plan import PoissonSampling
 

@@ -16,8 +16,8 @@ from dpaudit.certificate import (
     load_certificate,
     verify,
 )
-from dpaudit.certificate.premises import THIRD
-from dpaudit.certificate.schema import certificate_schema, written_as
+from dpaudit.certificate.assumptions import THIRD
+from dpaudit.certificate.certificate import certificate_schema, written_as
 from dpaudit.certificate.verdicts import beyond_proof
 from dpaudit.mechanisms import ExponentialMechanism, StableHistogram
 

@@ -37,8 +37,8 @@ from dpaudit.certificate import (
     verify,
     with_witness,
 )
+from dpaudit.certificate.checking import witness_of
 from dpaudit.certificate.verification import recomputed
-from dpaudit.certificate.witness import witness_of
 from dpaudit.mechanisms import ConcentratedBlackBox, DiscreteGaussian, ExponentialMechanism, Opaque
 
 # What the independent checker says stands in a certificate, and a reader proves it again

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
 from dpaudit.accounting import CurvePoint, compose
-from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import (
@@ -22,10 +22,14 @@ from dpaudit.certificate import (
     certify,
     verify,
 )
-from dpaudit.certificate.attack_bounds import advantage, bayes_success, true_positive_rate
-from dpaudit.certificate.claimed_points import PointsCurve
-from dpaudit.certificate.normal import excess_over_normal
-from dpaudit.certificate.risk import RISKS
+from dpaudit.certificate.risk import (
+    RISKS,
+    PointsCurve,
+    advantage,
+    bayes_success,
+    excess_over_normal,
+    true_positive_rate,
+)
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian, Laplace, RandomizedResponse
 

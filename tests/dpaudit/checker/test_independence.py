@@ -17,7 +17,7 @@ from dpaudit.accounting import guarantee, guarantees
 from dpaudit.accounting.amplification import PlainPair
 from dpaudit.accounting.amplification.poisson import PoissonAmplification
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.certificate.witness import witness_of
+from dpaudit.certificate.checking import witness_of
 from dpaudit.mechanisms import GaussianPair, LaplacePair
 from tests.benchmarks.soundness.oracle.truth import truth
 from tests.benchmarks.soundness.uses import Case, Use, declared

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from rich.text import Text
 
 from dpaudit.base.finding_table import known_findings
-from dpaudit.certificate.schema import validate_certificate
+from dpaudit.certificate.certificate import validate_certificate
 from dpaudit.cli.main import _outcome, app
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Relation, Sampling

@@ -23,7 +23,7 @@ from dpaudit import (
     RandomizedResponse,
     ReplaceOne,
 )
-from dpaudit.auditing.noise.laws import p_value
+from dpaudit.auditing.noise.conformance import p_value
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
 from dpaudit.ledger.samplers.exact import laplace_scale, normal_scale

@@ -23,13 +23,13 @@ from dpaudit.mechanisms import (
     RandomizedResponse,
 )
 from dpaudit.mechanisms.base import (
+    ExactSource,
     changes,
     integer_array,
     integer_sensitivity,
     single_entry,
     sum_over_entries,
 )
-from dpaudit.mechanisms.exact import ExactSource
 
 
 @dataclass(frozen=True)

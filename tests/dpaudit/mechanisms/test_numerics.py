@@ -14,12 +14,13 @@ from scipy import stats
 
 from dpaudit.auditing.noise.tails import choice_tails, integer_tails, laplace_tails, normal_tails
 from dpaudit.mechanisms import Tails
-from dpaudit.mechanisms.inversion import first_float, least_epsilon
-from dpaudit.mechanisms.quadrature import panels
+from dpaudit.mechanisms.choice import panels
 from dpaudit.mechanisms.rounding import (
     as_float,
     concentration,
     exceeds_floats,
+    first_float,
+    least_epsilon,
     round_down,
     round_up,
     up,

@@ -35,8 +35,7 @@ from dpaudit.mechanisms.pairs import (
     finite,
     vast_pair,
 )
-from dpaudit.mechanisms.pairs.discrete_normal import WideDiscreteNormalPair
-from dpaudit.mechanisms.pairs.normal_curve import normal_curve
+from dpaudit.mechanisms.pairs.gaussian import WideDiscreteNormalPair, normal_curve
 
 # What a pair of two tails inherits, against the closed forms of one that has its own
 

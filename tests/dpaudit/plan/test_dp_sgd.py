@@ -18,7 +18,7 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant
+from dpaudit.accounting.closed_forms.additive import GaussianAccountant
 from dpaudit.plan.dp_sgd import Batching
 
 

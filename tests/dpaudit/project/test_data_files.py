@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpaudit import DpAuditError, InputError
-from dpaudit.project.data_files import read_data
+from dpaudit.project.subject import read_data
 
 
 def written(path, content):

@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit import InputError
 from dpaudit.project import Execution
-from dpaudit.project.execution import ExecutionFields
+from dpaudit.project.audit_request import ExecutionFields
 
 
 def test_keywords_are_the_fields():

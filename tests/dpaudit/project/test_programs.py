@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit import InputError
 from dpaudit.cli.main import main
-from dpaudit.project.programs import Program, ProgramError
+from dpaudit.project.foreign import Program, ProgramError
 
 NOISY = r"""
 { gsub(/[^0-9,]/, ""); n = split($0, a, ","); for (i = 1; i <= n; i++) s += a[i]

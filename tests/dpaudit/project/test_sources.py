@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from dpaudit.project.sources import code_hash
-from dpaudit.project.targets import find_target
+from dpaudit.project.targets import code_hash, find_target
 
 CODE = """
 from dataclasses import dataclass

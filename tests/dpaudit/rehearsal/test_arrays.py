@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.rehearsal.arrays import column, entries, hashable, labels_like, numeric
+from dpaudit.rehearsal.frames import column, entries, hashable, labels_like, numeric
 
 
 class Level(IntEnum):

@@ -23,9 +23,8 @@ from dpaudit import (
 from dpaudit.auditing.replaying.replay import Comparison, ReplayReport
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.project import Move
-from dpaudit.rehearsal.isolated_runs import alike, apart, first_apart, neighbours_apart
 from dpaudit.rehearsal.rehearse import rehearse
-from dpaudit.rehearsal.watching import Watch
+from dpaudit.rehearsal.watching import Watch, alike, apart, first_apart, neighbours_apart
 
 NOISE = Laplace(1.0)
 KEPT = {}

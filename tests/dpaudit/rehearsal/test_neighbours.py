@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.plan import AddRemove, MetricBall, ReplaceOne, ZeroOut
+from dpaudit.rehearsal.columns import NEW
 from dpaudit.rehearsal.neighbours import derive_neighbours, elsewhere
-from dpaudit.rehearsal.rows import NEW
 
 ROWS = [0.5, 3.0, -2.0, 1.0]
 

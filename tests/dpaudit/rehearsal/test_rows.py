@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.rows import added, chosen, ends, variants, without, zeroed
+from dpaudit.rehearsal.columns import Columns, added, chosen, ends, variants, without, zeroed
 
 
 def test_units_of_extreme_values_are_chosen_and_told_without_their_number():

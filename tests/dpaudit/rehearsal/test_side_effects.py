@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from dpaudit.rehearsal.side_effects import SETTLE, SideEffects, _written
+from dpaudit.rehearsal.watching import SETTLE, SideEffects, _written
 
 
 def seen(code, known=None):
@@ -69,7 +69,7 @@ def test_where_this_process_was_told_to_write_is_no_deed(tmp_path):
     path = tmp_path / "output"
     code = """
 import os, sys
-from dpaudit.rehearsal.side_effects import SideEffects
+from dpaudit.rehearsal.watching import SideEffects
 kept, seen = os.dup(1), []
 with SideEffects().seen(seen):
     os.write(kept, b"progress")

@@ -17,9 +17,8 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.neighbours import derive_neighbours
+from dpaudit.rehearsal.neighbours import derive_neighbours, few, inserted, of_sizes
 from dpaudit.rehearsal.rehearse import rehearse
-from dpaudit.rehearsal.sizes import few, inserted, of_sizes
 
 ROWS = np.random.default_rng(0).uniform(0, 100, 60).tolist()
 

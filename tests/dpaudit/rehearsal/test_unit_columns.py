@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpaudit.rehearsal.columns import Columns, whose
-from dpaudit.rehearsal.unit_columns import column_of, shared
+from dpaudit.rehearsal.frames import column_of, shared
 
 IDS = np.array([3, 1, 3, 2])
 TEXTS = np.array(["c", "a", "c", "b"], dtype=object)

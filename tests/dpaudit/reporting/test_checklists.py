@@ -36,9 +36,8 @@ from dpaudit.mechanisms import (
 )
 from dpaudit.plan import FixedSizeSampling
 from dpaudit.reporting.checklists import checklists, model
-from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 from dpaudit.reporting.checklists.model import Status
-from dpaudit.reporting.checklists.terms import terms
+from dpaudit.reporting.checklists.terms import Facts, Level, Rules, listed, terms
 
 # Checklists: every answer follows from the certificate, and nothing unknown is met
 

@@ -8,9 +8,7 @@ import pytest
 
 from dpaudit import Claim
 from dpaudit.reporting.figures.plot import LARGEST, Ink, drawable
-from dpaudit.reporting.figures.privacy import figures
-from dpaudit.reporting.figures.roc import roc_figure, roc_points
-from dpaudit.reporting.figures.runs import series_figures
+from dpaudit.reporting.figures.privacy import figures, roc_figure, roc_points, series_figures
 from dpaudit.reporting.html import svg
 from dpaudit.reporting.view import view
 

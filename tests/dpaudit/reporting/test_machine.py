@@ -21,9 +21,9 @@ from renderer_conformance import leaves as texts_of
 
 from dpaudit.base import files
 from dpaudit.certificate import Certificate, load_certificate
-from dpaudit.certificate.schema import certificate_schema, validate_certificate
+from dpaudit.certificate.certificate import certificate_schema, validate_certificate
 from dpaudit.reporting import InTotoRenderer, JsonRenderer, JUnitRenderer, render_to, renderer_for
-from dpaudit.reporting.machine.leaves import leaves, scalar
+from dpaudit.reporting.machine.junit import leaves, scalar
 
 # JSON: the suite of all renderers, and the certificate reads back
 

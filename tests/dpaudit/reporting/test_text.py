@@ -13,8 +13,14 @@ from pages import Page
 from renderer_conformance import PeopleConformance
 
 from dpaudit.reporting import MarkdownRenderer
-from dpaudit.reporting.environment import markdown_environment, strict_environment
-from dpaudit.reporting.text import compact, escaped, markdown_table, visible
+from dpaudit.reporting.text import (
+    compact,
+    escaped,
+    markdown_environment,
+    markdown_table,
+    strict_environment,
+    visible,
+)
 
 # Foreign text
 

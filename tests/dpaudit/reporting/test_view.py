@@ -22,17 +22,16 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import up
 from dpaudit.certificate import load_certificate
 from dpaudit.interchange.dp_accounting import second_opinion
-from dpaudit.reporting.comparison import comparison, tally
-from dpaudit.reporting.composition import growth
 from dpaudit.reporting.curves import (
     best_odds,
     densify,
+    growth,
     probability,
     proved_points,
     thin_series,
     trade_off,
 )
-from dpaudit.reporting.view import view, views
+from dpaudit.reporting.view import comparison, tally, view, views
 from dpaudit.training.membership import audit_scores
 
 # The one picture of what a report says

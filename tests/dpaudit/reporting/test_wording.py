@@ -25,14 +25,14 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.accounting import AccountantName
-from dpaudit.accounting.proved import FILTER
+from dpaudit.accounting.accountant import FILTER
 from dpaudit.certificate import AuditRecord, Rehearsal, SubjectRecord, certify
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.targets import parse_settings
 from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Status
-from dpaudit.reporting.composition import growth
+from dpaudit.reporting.curves import growth
 from dpaudit.reporting.wording import words
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
 from dpaudit.reporting.wording.statement import statement
@@ -44,7 +44,7 @@ from dpaudit.reporting.wording.tables import (
     series_rows,
     sorted_findings,
 )
-from dpaudit.workflow.functions import hypothesis
+from dpaudit.workflow.attacking import hypothesis
 
 # The sentences of the first screen
 

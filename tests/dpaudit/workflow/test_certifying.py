@@ -28,9 +28,9 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms import Gaussian
 from dpaudit.project.plan_file import read_plan_file
-from dpaudit.workflow.budgets import in_sequence
 from dpaudit.workflow.calibrating import calibrate_target, fitting
 from dpaudit.workflow.certifying import certify_target
+from dpaudit.workflow.outcomes import in_sequence
 from tests.benchmarks.calibrate import targets, tried
 from tests.benchmarks.fuzz import case, made_plan
 

@@ -32,9 +32,8 @@ from dpaudit.certificate import (
     SubjectRecord,
     Verdict,
 )
-from dpaudit.workflow.baselines import read_baseline
-from dpaudit.workflow.comparing import Direction, changes
-from dpaudit.workflow.outcomes import Status
+from dpaudit.workflow.outcomes import Direction, Status, changes
+from dpaudit.workflow.publishing import read_baseline
 from dpaudit.workflow.summary import remarks
 
 # What changed between two certificates, and in which direction

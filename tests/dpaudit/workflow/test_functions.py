@@ -12,7 +12,7 @@ from dpaudit.certificate import Claim, Verdict
 from dpaudit.project import Execution
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.reporting.wording.tables import commands, replay_command
-from dpaudit.workflow.functions import hypothesis
+from dpaudit.workflow.attacking import hypothesis
 
 CODE = """
 def gauss(data, rng, size, sigma=1.0):

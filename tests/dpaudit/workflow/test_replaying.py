@@ -14,8 +14,13 @@ from dpaudit.cli.main import main
 from dpaudit.project.targets import find_subject, find_target
 from dpaudit.rehearsal.rehearse import LONGEST, rehearse
 from dpaudit.workflow.certifying import certify_target
-from dpaudit.workflow.rehearsing import rehearse_on, rehearse_subject, with_rehearsal
-from dpaudit.workflow.replaying import replay_command, replay_subject
+from dpaudit.workflow.rehearsing import (
+    rehearse_on,
+    rehearse_subject,
+    replay_command,
+    replay_subject,
+    with_rehearsal,
+)
 
 # From a subject to a rehearsal on its own data
 

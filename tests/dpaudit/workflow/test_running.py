@@ -13,8 +13,7 @@ from dpaudit.certificate import load_certificate
 from dpaudit.ledger import read_journal
 from dpaudit.reporting import render_to
 from dpaudit.workflow import demo
-from dpaudit.workflow.owner import with_owner
-from dpaudit.workflow.running import ledger_record, run_subject
+from dpaudit.workflow.running import ledger_record, run_subject, with_owner
 
 # What a certificate says of a run is what the ledger's file says
 

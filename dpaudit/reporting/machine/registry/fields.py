@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit.accounting import AccountantName
 from dpaudit.plan import TrustModel
-from dpaudit.reporting.checklists.facts import Facts, Rules
-from dpaudit.reporting.environment import markdown_environment
-from dpaudit.reporting.text import escaped
+from dpaudit.reporting.checklists.terms import Facts, Rules
+from dpaudit.reporting.text import escaped, markdown_environment
 from dpaudit.reporting.wording import tables, words
 from dpaudit.reporting.wording.headline import headline
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
-from dpaudit.reporting.checklists.facts import Facts
+from dpaudit.reporting.checklists.terms import Facts
 from dpaudit.reporting.machine.registry.fields import deployment
 
 REGISTRY_HEAD = (

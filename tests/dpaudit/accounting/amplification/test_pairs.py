@@ -18,7 +18,7 @@ from scipy.stats import binom, laplace, norm
 
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import Amplification, DirectedPair, PlainPair, amplification
-from dpaudit.accounting.amplification.directed import even
+from dpaudit.accounting.amplification.base import even
 from dpaudit.accounting.amplification.fixed_size import ReplacedPair
 from dpaudit.accounting.amplification.mixtures import (
     MixturePair,
@@ -28,7 +28,7 @@ from dpaudit.accounting.amplification.mixtures import (
 )
 from dpaudit.accounting.amplification.poisson import PoissonAmplification
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.closed_forms.pure import PureAccountant
+from dpaudit.accounting.closed_forms.additive import PureAccountant
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     DominatingPair,

@@ -17,16 +17,16 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from dpaudit.accounting.amplification import amplification
+from dpaudit.accounting.amplification.base import log_moment, log_ratio
 from dpaudit.accounting.amplification.fixed_size import ReplacedPair
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.accounting.amplification.moments import log_moment, log_ratio
+from dpaudit.accounting.amplification.mixtures import quadrature
 from dpaudit.accounting.amplification.poisson import (
     PoissonAmplification,
     poisson_moments,
     poisson_moments_at_integers,
 )
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, WHOLE
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import DirectedPair, PlainPair
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.engine import compose_on, plan_grid

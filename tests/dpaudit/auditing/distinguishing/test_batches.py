@@ -5,8 +5,8 @@ import pytest
 
 from dpaudit import AuditPair, InconclusiveError
 from dpaudit.auditing import BlackBox, audit_release
-from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.experiment import Experiment
+from dpaudit.auditing.distinguishing.preflight import batches_are_runs
 
 
 def trusted(function, runs=10_000, seed=1):

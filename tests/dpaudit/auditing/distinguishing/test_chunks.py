@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpaudit.auditing.distinguishing.chunks import LARGEST_CHUNK, Side, Stage, chunks
+from dpaudit.auditing.distinguishing.experiment import LARGEST_CHUNK, Side, Stage, chunks
 
 
 @pytest.mark.parametrize("runs", [1, 63, 64, 65, 10_000, 3_000_001])

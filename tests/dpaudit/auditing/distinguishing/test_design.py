@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
+from dpaudit.auditing.distinguishing.choosing import learn_scores
 from dpaudit.auditing.distinguishing.design import Design, learner_for, score_tuple
-from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.mechanisms import LaplacePair

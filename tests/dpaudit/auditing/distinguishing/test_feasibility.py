@@ -8,11 +8,10 @@ import pytest
 
 from dpaudit import AuditPair, Claim, InputError, Laplace
 from dpaudit.auditing import BlackBox, LinearScore, audit_release
-from dpaudit.auditing.distinguishing.design import Design
-from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
-from dpaudit.auditing.distinguishing.learned import learn_scores
+from dpaudit.auditing.distinguishing.choosing import learn_scores
+from dpaudit.auditing.distinguishing.design import Design, require_enough_runs
 from dpaudit.auditing.evidence.events import pilot_size
-from dpaudit.auditing.evidence.power import fewest_runs
+from dpaudit.auditing.evidence.joint import fewest_runs
 from dpaudit.mechanisms import LaplacePair
 
 

@@ -7,12 +7,10 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import Claim
-from dpaudit.auditing.distinguishing.design import Design
-from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
-from dpaudit.auditing.distinguishing.nulls import AnytimeNull, PointNull
-from dpaudit.auditing.distinguishing.samples import Sample
+from dpaudit.auditing.distinguishing.design import AnytimeNull, Design, PointNull
+from dpaudit.auditing.distinguishing.outcome import Forecast, Sample, power_statement
 from dpaudit.auditing.distinguishing.scores import Identity
-from dpaudit.auditing.evidence.power import power
+from dpaudit.auditing.evidence.joint import power
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.mechanisms import LaplacePair
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpaudit import AuditPair
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.distinguishing.joint_scores import (
+from dpaudit.auditing.distinguishing.scores import (
     NormalScore,
     PairScore,
     ParityScore,

@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit import AuditPair, InputError, TamperedError
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.distinguishing.journal import TrialJournal
+from dpaudit.auditing.distinguishing.experiment import TrialJournal
 from dpaudit.base.errors import JournalError
 
 PAIR = AuditPair(0.0, 1.0)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
+from dpaudit.auditing.children import TrialTimeoutError, within_time
 
 
 def in_a_thread(limit, call):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.distinguishing.nulls import AnytimeNull, CurveNull, PointNull
+from dpaudit.auditing.distinguishing.design import AnytimeNull, CurveNull, PointNull
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
 from dpaudit.mechanisms import LaplacePair

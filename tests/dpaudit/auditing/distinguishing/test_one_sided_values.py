@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flag_values
-from dpaudit.auditing.distinguishing.scores import Identity
+from dpaudit.auditing.distinguishing.scores import FlaggedScore, Identity, flag_values
 from dpaudit.project import AuditPair
 
 PAIR = AuditPair({"name": [3.25, 1.0]}, {"name": [1.0]})

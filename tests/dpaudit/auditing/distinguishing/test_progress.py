@@ -21,7 +21,7 @@ def test_no_bar_without_a_terminal(monkeypatch):
 
 def terminal_of(monkeypatch, patience=-1.0):
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    monkeypatch.setattr("dpaudit.auditing.distinguishing.progress.PATIENCE", patience)
+    monkeypatch.setattr("dpaudit.auditing.execution.PATIENCE", patience)
     monkeypatch.setenv("COLUMNS", "80")
     return shown
 

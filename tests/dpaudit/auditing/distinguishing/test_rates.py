@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dpaudit.auditing.distinguishing.design import Design
-from dpaudit.auditing.distinguishing.nulls import CurveNull
-from dpaudit.auditing.distinguishing.rates import RatesNull
+from dpaudit.auditing.distinguishing.design import CurveNull, Design, RatesNull
 from dpaudit.certificate import Claim
 
 T, A = 0.5, 0.2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpaudit import DiscreteLaplace, Laplace
-from dpaudit.auditing.distinguishing.samples import Sample
+from dpaudit.auditing.distinguishing.outcome import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, WhiteBox
 
 

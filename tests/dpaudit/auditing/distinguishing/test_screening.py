@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
+from dpaudit.auditing.distinguishing.scores import ColumnScore, differences, scale, scaled
 from dpaudit.auditing.evidence.types import Event
 
 
@@ -43,7 +43,7 @@ def test_the_one_column_that_differs_is_the_clearest(change):
 def test_slabs_change_nothing(monkeypatch):
     x, x_prime = sides(zeros)
     whole = differences(x, x_prime)
-    monkeypatch.setattr("dpaudit.auditing.distinguishing.screening.SLAB", 7 * 800)
+    monkeypatch.setattr("dpaudit.auditing.distinguishing.scores.SLAB", 7 * 800)
     assert (differences(x, x_prime) == whole).all()
 
 

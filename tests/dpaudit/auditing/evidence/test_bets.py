@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.auditing.evidence.bets import NullPoint, quantile_edges, tail_bets
+from dpaudit.auditing.evidence.eprocess import NullPoint, quantile_edges, tail_bets
 
 
 def test_every_bet_is_fair_or_worse_under_the_null_and_never_ruinous():

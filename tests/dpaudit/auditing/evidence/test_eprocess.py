@@ -10,8 +10,12 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess, curve_points
-from dpaudit.auditing.evidence.wealth import PILOT_PAIRS
+from dpaudit.auditing.evidence.eprocess import (
+    PILOT_PAIRS,
+    CurveEProcess,
+    EpsilonEProcess,
+    curve_points,
+)
 from dpaudit.base.errors import InputError
 
 SIGMA = 3.7306

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.auditing.evidence.exact import hockey_stick, loss_ratio
+from dpaudit.auditing.subjects.exact import hockey_stick, loss_ratio
 from dpaudit.base.errors import InputError
 
 

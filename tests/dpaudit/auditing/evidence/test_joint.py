@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.joint import joint_lower_bound, joint_p_value, likelihood_ratio
-from dpaudit.auditing.evidence.nuisance import clopper_pearson
+from dpaudit.auditing.evidence.joint import (
+    clopper_pearson,
+    joint_lower_bound,
+    joint_p_value,
+    likelihood_ratio,
+)
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.base.errors import InputError
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.joint import likelihood_region
-from dpaudit.auditing.evidence.nuisance import (
+from dpaudit.auditing.evidence.joint import (
     Box,
     Region,
     clopper_pearson,
+    likelihood_region,
     null_supremum,
     region_probability,
 )

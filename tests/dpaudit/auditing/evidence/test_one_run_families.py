@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit.accounting import privacy_curve
-from dpaudit.auditing.evidence.one_run_families import (
+from dpaudit.auditing.evidence.one_run import (
     approximate_least,
     curve_least,
     gaussian_family,

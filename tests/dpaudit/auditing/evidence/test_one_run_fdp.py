@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.auditing.evidence.one_run_families import (
+from dpaudit.auditing.evidence.one_run import (
+    Walk,
     approximate_least,
+    fdp_p_value,
+    fdp_rejects,
+    fdp_strength,
     gaussian_family,
     gaussian_least,
+    one_run_p_value,
 )
-from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
-from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import GaussianPair
 

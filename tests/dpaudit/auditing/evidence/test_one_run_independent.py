@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dpaudit.auditing.evidence.one_run_families import (
+from dpaudit.auditing.evidence.one_run import (
     approximate_least,
     gaussian_family,
     gaussian_least,
-)
-from dpaudit.auditing.evidence.one_run_independent import (
     independent_p_value,
     independent_strength,
 )

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.auditing.evidence.one_run_walk import Walk
+from dpaudit.auditing.evidence.one_run import Walk, one_run_p_value
 from dpaudit.base.errors import InputError
 
 SIZES = (2, 5, 9)

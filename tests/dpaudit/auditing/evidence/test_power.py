@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.joint import joint_p_value
-from dpaudit.auditing.evidence.nuisance import Box
-from dpaudit.auditing.evidence.power import critical_region, fewest_runs, power
+from dpaudit.auditing.evidence.joint import Box, critical_region, fewest_runs, joint_p_value, power
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.base.errors import InputError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import laplace, norm
 
-from dpaudit.auditing.evidence.tilt import smooth_rates
+from dpaudit.auditing.evidence.events import smooth_rates
 
 EDGES = np.linspace(-4.0, 5.0, 40)
 

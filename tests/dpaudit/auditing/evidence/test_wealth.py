@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.auditing.evidence.bets import NullPoint, quantile_edges, tail_bets
-from dpaudit.auditing.evidence.wealth import Wealth
+from dpaudit.auditing.evidence.eprocess import NullPoint, Wealth, quantile_edges, tail_bets
 from dpaudit.base.errors import InputError
 
 NULL = [NullPoint(0.5, 0.05), NullPoint(1.0, 0.0, weight=0.5)]

@@ -12,8 +12,7 @@ from dpaudit import (
     Plan,
     RandomizedResponse,
 )
-from dpaudit.auditing.noise.conformance import conformance
-from dpaudit.auditing.noise.laws import p_value
+from dpaudit.auditing.noise.conformance import conformance, p_value
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (

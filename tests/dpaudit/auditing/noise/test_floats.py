@@ -5,8 +5,7 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import DiscreteLaplace, Gaussian, Laplace
-from dpaudit.auditing.noise.floats import float_findings, lsb_event
-from dpaudit.auditing.noise.repeats import repeats
+from dpaudit.auditing.noise.floats import float_findings, lsb_event, repeats
 from dpaudit.base.errors import InputError
 
 LAPLACE = Laplace(1.0)

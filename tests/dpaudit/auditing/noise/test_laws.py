@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.auditing.noise.laws import p_value, scale_p_value, scale_ratio, shape_p_value
+from dpaudit.auditing.noise.conformance import p_value, scale_p_value, scale_ratio, shape_p_value
 from dpaudit.auditing.noise.tails import laplace_tails, normal_tails
 from dpaudit.mechanisms import Tails
 

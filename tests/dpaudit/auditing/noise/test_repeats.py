@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.auditing.noise.repeats import repeats
+from dpaudit.auditing.noise.floats import repeats
 
 
 def test_few_seeds_and_shared_noise_are_found():

@@ -8,8 +8,8 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Gaussian, Group, Laplace, Membership, RandomizedResponse, ZeroOut
-from dpaudit.auditing.replaying.checks import facts_differ, groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import Step
+from dpaudit.auditing.replaying.replay import facts_differ, groups_overlap, too_far, too_often
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 
 MOVED = ContinualLaplace(scale=2.0, factorization=BinaryTree(4), participations=1)

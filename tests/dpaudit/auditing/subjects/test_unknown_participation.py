@@ -19,8 +19,13 @@ from dpaudit import (
 )
 from dpaudit.accounting import compose
 from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.auditing.subjects.transcripts import ReplayScore, Transcripts, audit_transcript
-from dpaudit.auditing.subjects.unknown_participation import Hidden, find_hidden
+from dpaudit.auditing.subjects.transcripts import (
+    Hidden,
+    ReplayScore,
+    Transcripts,
+    audit_transcript,
+    find_hidden,
+)
 
 STEPS, SIGMA, RATE, DELTA = 4, 1.2, 0.3, 1e-3
 UNITS = 9

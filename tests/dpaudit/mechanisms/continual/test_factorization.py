@@ -23,8 +23,12 @@ from dpaudit.mechanisms import (
     SquareRootToeplitz,
 )
 from dpaudit.mechanisms.continual import Factorization
-from dpaudit.mechanisms.continual.fitting import log_error, zolotarev_rates
-from dpaudit.mechanisms.continual.series import geometric, series_weights
+from dpaudit.mechanisms.continual.toeplitz import (
+    geometric,
+    log_error,
+    series_weights,
+    zolotarev_rates,
+)
 
 # The laws that every factorisation obeys, against its explicit matrices
 

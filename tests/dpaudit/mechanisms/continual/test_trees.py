@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.ledger.samplers.streams import noise_stream
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, HonakerTree, Norm
-from dpaudit.mechanisms.continual.dyadic import heaviest, search_work
+from dpaudit.mechanisms.continual.trees import heaviest, search_work
 
 TREES = (BinaryTree, HonakerTree)
 

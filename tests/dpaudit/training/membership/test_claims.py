@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.auditing.evidence.one_run_families import (
+from dpaudit.auditing.evidence.one_run import (
     approximate_least,
     gaussian_least,
 )

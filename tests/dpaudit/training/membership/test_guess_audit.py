@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import Execution
-from dpaudit.auditing.evidence.one_run_families import gaussian_family
+from dpaudit.auditing.evidence.one_run import gaussian_family
 from dpaudit.base.errors import InputError
 from dpaudit.training.membership.guessing import GuessAudit, membership_null
 

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
-from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value
-from dpaudit.auditing.evidence.one_run_independent import independent_strength
-from dpaudit.auditing.evidence.one_run_walk import Walk
+from dpaudit.auditing.evidence.one_run import (
+    Walk,
+    fdp_p_value,
+    gaussian_family,
+    gaussian_least,
+    independent_strength,
+)
 from dpaudit.base.errors import InputError
 from dpaudit.training.membership.guessing import (
     Design,

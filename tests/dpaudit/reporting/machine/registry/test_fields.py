@@ -4,7 +4,7 @@ import pytest
 from judged import finding, made
 
 from dpaudit import Claim, Gaussian, Laplace
-from dpaudit.reporting.checklists.facts import Facts
+from dpaudit.reporting.checklists.terms import Facts
 from dpaudit.reporting.machine.registry import fields
 
 

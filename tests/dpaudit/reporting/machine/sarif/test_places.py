@@ -5,7 +5,7 @@ from foreign_texts import NASTY
 from places_in_source import assert_below_root
 
 from dpaudit.certificate import SubjectRecord
-from dpaudit.reporting.machine.sarif.places import location
+from dpaudit.reporting.machine.sarif.renderer import location
 
 
 class TestPlaces:

@@ -6,7 +6,7 @@ import pytest
 from foreign_texts import NASTY
 
 from dpaudit import Finding, Severity
-from dpaudit.reporting.machine.sarif.rules import message, rule_id, rules
+from dpaudit.reporting.machine.sarif.renderer import message, rule_id, rules
 
 
 def test_finding_may_not_pose_as_our_rule():
