@@ -9,7 +9,7 @@ from dpaudit.certificate.laws import Foreign, ForeignLaw
 from dpaudit.certificate.opinion import SecondOpinion
 from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
 from dpaudit.certificate.proof import certify
-from dpaudit.certificate.records import AuditRecord, CheckRecord, SubjectRecord
+from dpaudit.certificate.records import AuditRecord, CheckRecord, ReleaseRecord, SubjectRecord
 from dpaudit.certificate.verification import recomputed, verify
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "ForeignLaw",
     "Premise",
     "Rehearsal",
+    "ReleaseRecord",
     "Scope",
     "SecondOpinion",
     "Severity",

@@ -17,6 +17,7 @@ from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.laws import laws_standing
 from dpaudit.certificate.premises import Assumption, Known, Premise, Scope, Standing, limited
+from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 
@@ -109,8 +110,10 @@ class Rehearsal(Record):
         return not self.reason and bool(self.neighbours)
 
 
-def scope_of(rehearsal: Rehearsal | None) -> Scope:
-    """Whether a certificate speaks of the plan alone, or of the code too."""
+def scope_of(rehearsal: Rehearsal | None, release: ReleaseRecord | None = None) -> Scope:
+    """Whether a certificate speaks of the plan alone, of the code too, or of a release."""
+    if release is not None:
+        return Scope.RELEASE
     return Scope.CODE if rehearsal is not None and rehearsal.done else Scope.PLAN
 
 
@@ -122,6 +125,7 @@ def assumptions_of(
     findings: Iterable[Finding],
     run: Mapping[str, Any] | None = None,
     proved: Guarantee | None = None,
+    release: ReleaseRecord | None = None,
     counted: bool = True,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
@@ -133,9 +137,12 @@ def assumptions_of(
         findings: of the rehearsal, among others.
         run: the certificate's record of a run, which says how noise was drawn.
         proved: what is proved of it, and by whom.
+        release: the declared queries over a table, where the plan is theirs.
         counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
     laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
+    if release is not None:
+        return limited(_released(plan, run) | {Premise.LAWS: laws}, {})
     if not code:
         why = "No code is recorded with this plan; what follows it is not known."
         absent: Known = dict.fromkeys(Premise, (Standing.NOT_APPLICABLE, why))
@@ -159,6 +166,34 @@ def assumptions_of(
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
     return limited(known, _rests_on(plan, known))
+
+
+def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
+    """What holds of declared queries over a table, whose rows no code of an author has seen."""
+    known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, _BY_RELEASE))
+    known[Premise.SENSITIVITY] = (
+        Standing.ENFORCED,
+        "Rows and groups of each unit are bounded in the query, and whole numbers are added.",
+    )
+    known[Premise.TOUCHES] = _enforced(plan, run, None)[Premise.TOUCHES]
+    known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
+    own = "The ledger draws all noise itself, after it has charged the release."
+    known[Premise.NOISE] = _enforced(plan, run, None).get(
+        Premise.NOISE, (Standing.ENFORCED if run is None else Standing.ASSUMED, own)
+    )
+    known[Premise.PERSONS] = (Standing.ASSUMED, _name(plan))
+    known[Premise.OWN_VALUES] = (
+        Standing.ASSUMED,
+        f"That a row of the table holds data of its own {plan.unit} alone, its owner says.",
+    )
+    known[Premise.PUBLIC_FACTS] = (
+        Standing.ASSUMED,
+        "That schema, bounds and queries were written without these data, their author says.",
+    )
+    return known
+
+
+_BY_RELEASE = "Declared queries alone see the rows; no code of an author does."
 
 
 def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:

@@ -19,7 +19,7 @@ class Scope(StrEnum):
     PLAN = "plan"
     CODE = "plan and code"
     RELEASE = "release"
-    """Declared queries over a table; no code makes such a certificate yet."""
+    """Declared queries over a table, of which no code of an author has seen a row."""
     SEALED = "sealed"
     """Code that holds handles alone; no code makes such a certificate yet."""
 

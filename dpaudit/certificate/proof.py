@@ -16,7 +16,7 @@ from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import delta_findings, plan_findings
-from dpaudit.certificate.records import SubjectRecord
+from dpaudit.certificate.records import ReleaseRecord, SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
 from dpaudit.mechanisms import Opaque, StableHistogram
 from dpaudit.plan import Plan
@@ -34,6 +34,7 @@ def certify(
     findings: Sequence[Finding] = (),
     not_covered: Sequence[str] = (),
     filtered: FilterRecord | None = None,
+    release: ReleaseRecord | None = None,
 ) -> Certificate:
     """Prove what can be proved of a plan.
 
@@ -52,6 +53,7 @@ def certify(
         filtered: the privacy filter that all releases of a run passed. What is proved is the
             lesser of its ε and that of the plan; claims of other kinds than (ε, δ) are judged by
             the plan alone.
+        release: the declared queries over a table, where the plan is theirs.
 
     Raises:
         InputError: if δ is missing where there is no pure guarantee, or is invalid, or the filter
@@ -112,6 +114,7 @@ def certify(
         not_covered=tuple(not_covered),
         versions=versions(),
         filtered=filtered,
+        release=release,
     )
     return made.restated()
 

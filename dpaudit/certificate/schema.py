@@ -24,7 +24,7 @@ _SINCE: dict[str, dict[str, Any]] = {
 }
 """What the third schema added within a part of the second, with what is read where it is not."""
 _NEWEST: dict[str, Any] = {"scope": "plan", "foreign": {}, "witness": None, "checked": None}
-_WHERE_USED = {"filtered"}
+_WHERE_USED = {"filtered", "release"}
 _NEWER: dict[str, Any] = {"assumptions": [], "rehearsal": None}
 
 

@@ -81,6 +81,7 @@ def recomputed(certificate: Certificate) -> Certificate:
         accountant=named[0] if len(named) == 1 else AccountantName.BEST,
         findings=[each for each in certificate.findings if each.rule not in RESERVED],
         filtered=certificate.filtered,
+        release=certificate.release,
     ).with_audits(certificate.audits)
     rehearsal = certificate.rehearsal
     if certificate.schema == SCHEMA_VERSION and rehearsal is not None:

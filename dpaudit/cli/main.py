@@ -20,7 +20,14 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
+from dpaudit.cli import (
+    audit_command,
+    commands,
+    plan_commands,
+    project_commands,
+    release_command,
+    replay_command,
+)
 from dpaudit.cli.command import App, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
@@ -65,6 +72,7 @@ _KERNEL: dict[str, Any] = {
     "certify": commands.certify,
     "calibrate": plan_commands.calibrate,
     "run": commands.run,
+    "release": release_command.release,
     "audit": audit_command.audit,
     "replay": replay_command.replay,
     "report": commands.report,

@@ -205,7 +205,7 @@ def with_planned_audits(
     """
     claim = _tested(certificate)
     if entry.audits is None:
-        if target.subject is None or claim is None:
+        if target.subject is None or target.release is not None or claim is None:
             return certificate
         try:
             _refuse_several(target.subject)

@@ -117,7 +117,7 @@ def run_subject(
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
-    if rehearse:
+    if rehearse and target.release is None:
         rehearsal = rehearsed_on(
             target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
         )
@@ -172,7 +172,18 @@ def run_subject(
     if owner is None:
         return certificate, written
     private = files.pretty_json(_results(f"{name} for its owner", owner))
-    return certificate, (*written, files.write(folder / OWNER, private))
+    if target.release is None:
+        return certificate, (*written, files.write(folder / OWNER, private))
+    return certificate, (*written, _kept_apart(folder / "owner", private))
+
+
+def _kept_apart(folder: Path, private: str) -> Path:
+    """What the owner alone may see, in a folder of its own that nobody else may open."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    path = files.write(folder / OWNER, private)
+    path.chmod(0o600)
+    return path
 
 
 def _kept(ledger: Ledger, journal: Path) -> str:

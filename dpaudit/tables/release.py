@@ -1,0 +1,239 @@
+"""A release: a declared set of queries over a table, from which plan, noise and results follow.
+
+Nothing of the author's touches a row. The noise is the least with which the claim is certified,
+shared out by the weights of the queries; it follows from schema, bounds and queries alone, so that
+the plan stands before there are data. ``release_file`` reads releases from files; here is what they
+are, and how integers of an engine become results through a ledger.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaudit.accounting import compose
+from dpaudit.accounting.calibration import SMALLEST, least_noise
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.files import digest
+from dpaudit.certificate import Claim
+from dpaudit.certificate.records import ReleaseRecord
+from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, TrustModel
+from dpaudit.tables.engines.duck import Layout, measured
+from dpaudit.tables.engines.sources import Source
+from dpaudit.tables.measures import Measure, Measured
+from dpaudit.tables.queries import Estimate, Noise, Part, Query, UnknownKeys
+
+if TYPE_CHECKING:
+    from dpaudit.ledger import Ledger
+
+_OF_KEYS = 0.5
+"""Share of the claim's δ that thresholds of unknown keys may use; the rest is for composition."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was released for one query.
+
+    Attributes:
+        query: its name.
+        kind: its kind.
+        columns: what the labels of a cell are called.
+        estimates: one for each cell, or key.
+    """
+
+    query: str
+    kind: str
+    columns: tuple[str, ...]
+    estimates: tuple[Estimate, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record, of which each cell is a row."""
+        return {
+            "query": self.query,
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "rows": [
+                {"cell": list(each.cell), "value": each.value}
+                | ({} if each.low is None else {"low": each.low, "high": each.high})
+                | ({"note": each.note} if each.note else {})
+                for each in self.estimates
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Release:
+    """Declared queries over a table.
+
+    Attributes:
+        source: where the table is.
+        layout: how its rows are read.
+        queries: of unique names.
+        unit: who is protected.
+        relation: add-remove or replace-one, of whole units.
+        claim: what is to be certified.
+        noise: what is added to counts and sums.
+        trust: who sees raw data.
+        declaration: all of it as it was written, for its digest.
+    """
+
+    source: Source
+    layout: Layout
+    queries: tuple[Query, ...]
+    unit: PrivacyUnit
+    relation: Relation
+    claim: Claim
+    noise: Noise = Noise.LAPLACE
+    trust: TrustModel = TrustModel.CENTRAL
+    declaration: Mapping[str, Any] = field(default_factory=dict)
+
+    # -- plan ------------------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[Part, ...]]:
+        """The releases of each query, with the least noise for the claim.
+
+        Raises:
+            InputError: if no noise certifies it.
+            UnsupportedError: if no accountant has a theorem for the plan.
+        """
+        refused: list[Exception] = []
+
+        def meets(factor: float) -> bool:
+            try:
+                return self.claim.excess(compose(self._plan(self._parts(factor)))) is None
+            except (InputError, UnsupportedError) as error:
+                refused.append(error)
+                return False
+
+        factor = least_noise(meets, tolerance=1e-4)
+        if factor is None:
+            if refused:
+                raise refused[0]
+            raise InputError(f"no noise certifies {self.claim}; claim less, or ask less often.")
+        if factor <= SMALLEST:
+            raise InputError(f"any noise certifies {self.claim}, however little; claim less.")
+        return self._parts(factor)
+
+    def _parts(self, factor: float) -> dict[str, tuple[Part, ...]]:
+        keyed = sum(each.weight for each in self.queries if isinstance(each, UnknownKeys))
+        delta = self.claim.delta * _OF_KEYS
+        return {
+            each.name: each.parts(each.weight / factor, self.noise, delta * each.weight / keyed)
+            if isinstance(each, UnknownKeys)
+            else each.parts(each.weight / factor, self.noise, 0.0)
+            for each in self.queries
+        }
+
+    def plan(self) -> Plan:
+        """Every release, declared.
+
+        Raises:
+            InputError: as :attr:`parts`.
+        """
+        return self._plan(self.parts)
+
+    def _plan(self, parts: Mapping[str, Sequence[Part]]) -> Plan:
+        return Plan.of(
+            *(
+                Invocation(
+                    part.mechanism,
+                    part.sensitivity,
+                    self.unit,
+                    self.relation,
+                    self.trust,
+                    count=part.count,
+                    total=part.total,
+                    at=part.at,
+                )
+                for own in parts.values()
+                for part in own
+            )
+        )
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """All that an engine computes."""
+        return tuple(measure for query in self.queries for measure in query.measures())
+
+    @property
+    def record(self) -> ReleaseRecord:
+        """What a certificate says of it."""
+        return ReleaseRecord(
+            source=self.source.name,
+            queries=tuple(f"{each.name}: {each.describe()}" for each in self.queries),
+            declaration=digest(dict(self.declaration)),
+        )
+
+    # -- run -------------------------------------------------------------------------------------
+
+    def load(self, rng: np.random.Generator | None = None) -> Measured:
+        """The whole numbers of all queries; of an experiment which rows count follows its seed.
+
+        Raises:
+            InputError: if the table cannot be read as declared.
+        """
+        secret = secrets.token_bytes(32) if rng is None else rng.bytes(32)
+        return measured(self.source, self.layout, self.measures, secret)
+
+    def run(self, found: Measured, ledger: Ledger) -> tuple[Result, ...]:
+        """Release every query through a ledger of its plan."""
+        return tuple(self._run(query, found, ledger) for query in self.queries)
+
+    def _run(self, query: Query, found: Measured, ledger: Ledger) -> Result:
+        parts, released = self.parts[query.name], {}
+        for part in parts:
+            if isinstance(query, UnknownKeys):
+                released[part.at] = _keys_released(found, part, ledger)
+                continue
+            whole = found.integers.get(part.at, found.integers.get(query.name))
+            assert whole is not None
+            values = query.private_value(part.at, whole, part)
+            released[part.at] = _released(ledger, part, values)
+        columns = query.columns
+        return Result(query.name, query.kind, columns, query.estimates(parts, released))
+
+    def for_owner(self, found: Measured) -> dict[str, Any]:
+        """What the owner of the data alone may see: what the bounds cut, and what follows."""
+        return {
+            "rows": found.rows,
+            "rows that the bounds left out": found.dropped,
+            "queries": {query.name: list(_bias(query, found)) for query in self.queries},
+            "note": "Bounds that are chosen after reading this are no longer public.",
+        }
+
+
+def _released(ledger: Ledger, part: Part, values: Sequence[Any]) -> Any:
+    """One release, or one for each cell; of a unit's cells no more than declared are touched."""
+    if part.total == 1:
+        return ledger.release(part.mechanism, values[0], at=part.at)
+    cells = [f"cell {number}" for number in range(1, len(values) + 1)]
+    return ledger.release_each(part.mechanism, values, units=cells, at=part.at)
+
+
+def _keys_released(found: Measured, part: Part, ledger: Ledger) -> tuple[Any, Any]:
+    """Keys in a fixed order and their noisy counts; a key that nobody has keeps an empty list."""
+    counts = found.keys[part.at]
+    keys = sorted(counts)
+    vector = np.array([*(counts[key] for key in keys), 0], dtype=np.int64)
+    return (*keys, ()), ledger.release(part.mechanism, vector, at=part.at)
+
+
+def _bias(query: Query, found: Measured) -> Iterator[dict[str, Any]]:
+    """Each cell as the bounds left it and as it would be without them, before any noise."""
+    own = [measure.at for measure in query.measures() if measure.at in found.unbounded]
+    if not own or query.measures()[0].bins > 1:
+        return
+    for number, cell in enumerate(query.groups.labels()):
+        within = {at: int(found.integers[at][number, 0]) for at in own}
+        without = {at: int(found.unbounded[at][number, 0]) for at in own}
+        yield {
+            "cell": list(cell),
+            "with bounds": query.exact(within),
+            "without bounds on rows and groups": query.exact(without),
+        }
