@@ -6,9 +6,11 @@ One unit moves them by no more than the selection allows, whatever its rows hold
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,36 @@ class Measure:
 
 
 Key = tuple[str, ...]
+BEYOND = 2.0**-64
+"""Unit in which distances outside a range are summed: no sum of floats of 2^64 rows is infinite."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What the range of a column did to its values, for the owner alone.
+
+    Attributes:
+        values: how many there are.
+        steps: their sum within the range, in steps.
+        beyond: the sum of their distances outside the range, in the unit of the column and of
+            :data:`BEYOND`.
+    """
+
+    values: int = 0
+    steps: int = 0
+    beyond: float = 0.0
+
+    def __add__(self, other: Range) -> Range:
+        return Range(
+            self.values + other.values, self.steps + other.steps, self.beyond + other.beyond
+        )
+
+    def means(self, step: Fraction) -> tuple[float, float]:
+        """The mean as read, and the mean within the range."""
+        within = self.steps * step / self.values
+        read = within + Fraction(self.beyond) / Fraction(BEYOND) / self.values
+        most = Fraction(sys.float_info.max)
+        return float(min(max(read, -most), most)), float(within)
 
 
 @dataclass
@@ -77,6 +109,7 @@ class Measured:
         integers: by label, whole numbers of shape (cells, bins), Python's own, of any size.
         keys: by label, counts of keys that nobody lists.
         rows: of the table, by what became of them, for the owner alone.
+        ranges: by column of numbers, what its range did, for the owner alone.
         dropped: rows that the bounds left out, by label, for the owner alone.
         unbounded: the integers as they would be without bounds on rows and groups of a unit, where
             they are counts and sums, for the owner alone.
@@ -85,6 +118,7 @@ class Measured:
     integers: dict[str, NDArray[Any]] = field(default_factory=dict)
     keys: dict[str, dict[Key, int]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
     unbounded: dict[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -98,12 +132,10 @@ class Measured:
             for key, count in counts.items():
                 known[key] = known.get(key, 0) + count
         for mine, others in ((self.rows, other.rows), (self.dropped, other.dropped)):
-            _added(mine, others)
-
-
-def _added(mine: dict[str, int], others: Mapping[str, int]) -> None:
-    for name, count in others.items():
-        mine[name] = mine.get(name, 0) + count
+            for name, count in others.items():
+                mine[name] = mine.get(name, 0) + count
+        for name, each in other.ranges.items():
+            self.ranges[name] = self.ranges.get(name, Range()) + each
 
 
 def empty(measure: Measure) -> NDArray[Any]:
@@ -111,3 +143,16 @@ def empty(measure: Measure) -> NDArray[Any]:
     shape = (measure.selection.cells, measure.bins)
     zeros: NDArray[Any] = np.zeros(shape, dtype=object)
     return zeros
+
+
+def nothing(measures: Sequence[Measure]) -> Measured:
+    """What is found of no rows."""
+    found = Measured(rows={"rows": 0, "rows without a unit": 0})
+    for measure in measures:
+        if measure.aggregate is Aggregate.KEYS:
+            found.keys[measure.at] = {}
+            continue
+        found.integers[measure.at] = empty(measure)
+        if measure.aggregate in (Aggregate.ROWS, Aggregate.SUM):
+            found.unbounded[measure.at] = empty(measure)
+    return found

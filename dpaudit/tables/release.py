@@ -203,6 +203,7 @@ class Release:
         return {
             "rows": found.rows,
             "rows that the bounds left out": found.dropped,
+            "ranges": dict(_cut(self.layout, found)),
             "queries": {query.name: list(_bias(query, found)) for query in self.queries},
             "note": "Bounds that are chosen after reading this are no longer public.",
         }
@@ -222,6 +223,15 @@ def _keys_released(found: Measured, part: Part, ledger: Ledger) -> tuple[Any, An
     keys = sorted(counts)
     vector = np.array([*(counts[key] for key in keys), 0], dtype=np.int64)
     return (*keys, ()), ledger.release(part.mechanism, vector, at=part.at)
+
+
+def _cut(layout: Layout, found: Measured) -> Iterator[tuple[str, dict[str, float]]]:
+    """The means of the columns that have values outside their ranges."""
+    for column in layout.joined:
+        of = found.ranges.get(column.name)
+        if of is not None and found.rows.get(f"values of {column.name} outside its range"):
+            as_read, within = of.means(column.shape.step)
+            yield column.name, {"mean as read": as_read, "mean within its range": within}
 
 
 def _bias(query: Query, found: Measured) -> Iterator[dict[str, Any]]:

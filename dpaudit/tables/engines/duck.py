@@ -1,32 +1,46 @@
 """DuckDB: rows are read once, cast by the schema, and worked off in buckets of whole units.
 
-The rows lie in a scratch file of their own while they are worked off, as numbers of steps; the file
-and its folder are removed, whatever happens. All rows of a unit are in one bucket, so that buckets
-bound the memory, and can be computed anywhere: their whole numbers are added. Which rows of a unit
-count follows from a keyed hash of the rows themselves; where a unit has no more than may count, no
-hash is needed.
+The buckets are Parquet files in a folder that is removed, whatever happens; their rows hold numbers
+of steps. All rows of a unit are in one bucket, so that buckets bound the memory, and can be worked
+off anywhere: their whole numbers are added. Which rows of a unit count follows from a keyed hash of
+the rows themselves; where a unit has no more than may count, no hash is needed.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
 from dpaudit.tables.engines.sources import Source, identifier
 from dpaudit.tables.expressions import Expression, quoted
-from dpaudit.tables.measures import Aggregate, Measure, Measured, Selection, empty
+from dpaudit.tables.measures import (
+    BEYOND,
+    Aggregate,
+    Measure,
+    Measured,
+    Range,
+    Selection,
+    empty,
+    nothing,
+)
 from dpaudit.tables.schema import Column, Kind, Shape
 
 _MEMORY = "600MB"
-_ROWS_OF_BUCKET = 1_500_000
+_BYTES_OF_BUCKET = 24_000_000
 _MOST_BUCKETS = 256
+_ROWS_BETWEEN_WRITES = 100_000
+_DIGITS = 12
+"""Of the hash by which rows are ordered: as many as are compared fastest; columns decide ties."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,12 @@ class Layout:
         """What each carrier is, in a fixed order: of these the rows of a unit are told apart."""
         own = {f"c{n}": each.shape.kind for n, each in enumerate(self.joined)}
         return own | {f"d{n}": each.kind for n, each in enumerate(self.derived)}
+
+    @property
+    def source_columns(self) -> tuple[str, ...]:
+        """Those that the source must have, each once."""
+        names = [self.unit, *(each.name for each in self.columns)]
+        return tuple(dict.fromkeys([*names, self.public.on] if self.public else names))
 
 
 @dataclass(frozen=True)
@@ -89,53 +109,54 @@ def measured(
         InputError: if the table cannot be read as declared.
         UnsupportedError: if DuckDB is not installed.
     """
-    with staged(source, layout) as (connection, buckets, rows):
-        found = Measured(rows=rows)
-        for bucket in range(buckets):
-            found.add(measured_bucket(connection, layout, measures, secret, bucket))
+    found = nothing(measures)
+    with staged(source, layout) as buckets:
+        for bucket in buckets:
+            found.add(measured_bucket(bucket, layout, measures, secret))
     return found
 
 
 @contextmanager
-def staged(source: Source, layout: Layout) -> Iterator[tuple[Any, int, dict[str, int]]]:
-    """A connection to the rows as carriers, the number of buckets, and what became of the rows.
-
-    The table ``rows`` has ``u``, the unit, ``b``, its bucket, and the carriers.
+def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
+    """The folders of the buckets; they are removed afterwards.
 
     Raises:
         InputError: if the table cannot be read as declared, or there is no room for it.
     """
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # of mode 0700
         scratch = Path(folder)
-        connection = connect(scratch / "rows.duckdb", scratch)
-        try:
-            relation = source.relation(connection, _columns_of(layout), scratch)
-            table = _table_of(connection, layout, relation, scratch)
-            run(connection, f"CREATE TABLE read AS {_read(layout, table)}", source.name)
-            counts = _counts(connection, layout)
-            buckets = -(-counts["rows"] // _ROWS_OF_BUCKET) or 1
-            buckets = min(buckets, _MOST_BUCKETS)
-            kept = "SELECT * EXCLUDE (cut, lost) FROM read WHERE u IS NOT NULL"
-            run(connection, f"CREATE VIEW rows AS SELECT *, hash(u) % {buckets} AS b FROM ({kept})")
-            yield connection, buckets, counts
-        finally:
-            connection.close()
+        with closing(connect(scratch)) as connection:
+            own = source.relation(connection, layout.source_columns, scratch)
+            buckets = min(own.size // _BYTES_OF_BUCKET + 1, _MOST_BUCKETS)
+            table = _table_of(connection, layout, own.sql, scratch)
+            bucket = f"coalesce(hash(u) % {buckets}, 0) AS bucket"
+            run(
+                connection,
+                f"COPY (SELECT *, {bucket} FROM ({_read(layout, table)})) "
+                f"TO {quoted(str(scratch / 'buckets'))} (FORMAT parquet, PARTITION_BY (bucket))",
+                source.name,
+            )
+        yield tuple(sorted((scratch / "buckets").glob("bucket=*")))
 
 
-def connect(path: Path | str, scratch: Path) -> Any:
+def connect(scratch: Path, threads: int | None = None) -> Any:
     """A connection that reads what it is told alone, and loads nothing from a network."""
     duckdb = optional_import("tables", "duckdb", what="a release of a table")
-    return duckdb.connect(
-        str(path),
+    connection = duckdb.connect(
+        ":memory:",
         config={
             "memory_limit": _MEMORY,
-            "threads": str(min(os.cpu_count() or 1, 8)),
+            "threads": str(threads or min(os.cpu_count() or 1, 8)),
             "temp_directory": str(scratch),
             "preserve_insertion_order": "false",
+            "partitioned_write_flush_threshold": str(_ROWS_BETWEEN_WRITES),
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
         },
     )
+    with suppress(duckdb.Error):  # a build without time zones has UTC
+        connection.execute("SET TimeZone = 'UTC'")
+    return connection
 
 
 def run(connection: Any, sql: str, name: str = "") -> Any:
@@ -165,13 +186,6 @@ def run(connection: Any, sql: str, name: str = "") -> Any:
 # -- reading -------------------------------------------------------------------------------------
 
 
-def _columns_of(layout: Layout) -> list[str]:
-    names = [layout.unit, *(each.name for each in layout.columns)]
-    if layout.public is not None:
-        names.append(layout.public.on)
-    return list(dict.fromkeys(names))
-
-
 def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> str:
     """The private table with what the public one adds, in texts."""
     own = ", ".join(f"p.{identifier(each.name)} AS t{n}" for n, each in enumerate(layout.columns))
@@ -180,7 +194,7 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
     if public is None:
         return f"(SELECT {unit}, {own} FROM {relation} AS p)"
     names = list(dict.fromkeys([public.key, *(each.name for each in public.columns)]))
-    added = public.source.relation(connection, names, scratch)
+    added = public.source.relation(connection, names, scratch).sql
     run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", public.source.name)
     key = identifier(public.key)
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"
@@ -198,25 +212,20 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
 
 
 def _read(layout: Layout, table: str) -> str:
-    """Carriers, and which of them were cut or lost, as bits."""
-    read, carried, cut, lost = [], [], ["0::HUGEINT"], ["0::HUGEINT"]
+    """The unit, carriers, and how far each value lay outside its range.
+
+    ``e0``, ``e1``, … are 0 of a value within its range, and NULL of one that is none of its type.
+    """
+    read, carried = [], []
     for n, column in enumerate(layout.joined):
         shape = column.shape
         read.append(f"{_parsed(f't{n}', shape)} AS r{n}")
         carried.append(f"{_carrier(f'r{n}', shape)} AS c{n}")
-        bit = f"{2**n}::HUGEINT"
-        lost.append(f"CASE WHEN t{n} IS NOT NULL AND r{n} IS NULL THEN {bit} ELSE 0 END")
-        if shape.kind.is_whole and shape.values is None:
-            low, high = (_end(end, shape) for end in (shape.low, shape.high))
-            cut.append(f"CASE WHEN r{n} < {low} OR r{n} > {high} THEN {bit} ELSE 0 END")
+        if shape.kind is not Kind.TEXT:
+            carried.append(f"{_beyond(f'r{n}', f't{n}', shape)} AS e{n}")
     raw = ", ".join(f"t{n}" for n in range(len(layout.joined)))
     parsed = f"SELECT CASE WHEN u = '' THEN NULL ELSE u END AS u, {raw}, {', '.join(read)}"
-    bits = f"{' + '.join(cut)} AS cut, {' + '.join(lost)} AS lost"
-    base = f"SELECT u, {', '.join(carried)}, {bits} FROM ({parsed} FROM {table})"
-    if not layout.derived:
-        return base
-    derived = ", ".join(f"{each.sql} AS d{n}" for n, each in enumerate(layout.derived))
-    return f"SELECT *, {derived} FROM ({base})"
+    return f"SELECT u, {', '.join(carried)} FROM ({parsed} FROM {table})"
 
 
 def _parsed(text: str, shape: Shape) -> str:
@@ -226,7 +235,7 @@ def _parsed(text: str, shape: Shape) -> str:
     if shape.kind is Kind.BOOLEAN:
         return f"TRY_CAST({text} AS BOOLEAN)"
     if shape.kind is Kind.DATE:
-        day = f"TRY_CAST(TRY_CAST({text} AS TIMESTAMP) AS DATE)"
+        day = f"TRY_CAST({text} AS DATE)"
         return f"CASE WHEN isfinite({day}) THEN {day} - DATE '1970-01-01' END"
     number = f"TRY_CAST({text} AS DOUBLE)"
     finite = f"isfinite({number})"
@@ -259,152 +268,225 @@ def _carrier(parsed: str, shape: Shape) -> str:
     return f"CAST({whole} AS BIGINT)"
 
 
-def _counts(connection: Any, layout: Layout) -> dict[str, int]:
-    """What became of the rows, for the owner alone."""
-    asked = {"rows": "count(*)", "rows without a unit": "count(*) FILTER (u IS NULL)"}
-    for n, column in enumerate(layout.joined):
-        for word, bits in (("outside its range", "cut"), ("not as its type", "lost")):
-            bit = f"(({bits} // {2**n}::HUGEINT) % 2 = 1)"
-            asked[f"values of {column.name} {word}"] = f"count(*) FILTER ({bit})"
-    (found,) = run(connection, f"SELECT {', '.join(asked.values())} FROM read").fetchall()
-    kept = ("rows", "rows without a unit")
-    return {
-        name: int(count) for name, count in zip(asked, found, strict=True) if count or name in kept
-    }
+def _beyond(parsed: str, text: str, shape: Shape) -> str:
+    """How far a value lies outside its range, in its own unit."""
+    outside = ""
+    if shape.kind.is_whole and shape.values is None:
+        low, high = (_end(end, shape) for end in (shape.low, shape.high))
+        outside = (
+            f"WHEN {parsed} < {low} THEN {parsed} - {low} "
+            f"WHEN {parsed} > {high} THEN {parsed} - {high} "
+        )
+    missing = f"WHEN {text} IS NULL THEN 0 WHEN {parsed} IS NULL THEN NULL"
+    return f"CAST(CASE {missing} {outside}ELSE 0 END AS DOUBLE)"
 
 
 # -- measuring -----------------------------------------------------------------------------------
 
 
 def measured_bucket(
-    connection: Any, layout: Layout, measures: Sequence[Measure], secret: bytes, bucket: int
+    bucket: Path,
+    layout: Layout,
+    measures: Sequence[Measure],
+    secret: bytes,
+    threads: int | None = None,
 ) -> Measured:
-    """The measures of the rows of one bucket, from the table ``rows``."""
+    """The measures of the rows of one bucket.
+
+    Args:
+        bucket: its folder.
+        layout: of the rows.
+        measures: what is computed.
+        secret: key of the hash that chooses among rows of a unit.
+        threads: of DuckDB; as many as there are processors without it.
+
+    Raises:
+        InputError: if there is no room to work it off.
+    """
     found = Measured()
-    by_selection: dict[Selection, list[Measure]] = {}
-    for measure in measures:
-        by_selection.setdefault(measure.selection, []).append(measure)
-    for selection, own in by_selection.items():
-        _measure(connection, layout, selection, own, secret, bucket, found)
+    with (
+        tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
+        closing(connect(Path(folder), threads)) as connection,
+    ):
+        files = quoted(str(bucket / "*.parquet"))
+        read = f"read_parquet({files}, hive_partitioning = false)"
+        derived = "".join(f", {each.sql} AS d{n}" for n, each in enumerate(layout.derived))
+        run(connection, f"CREATE VIEW read AS SELECT *{derived} FROM {read}")
+        _account(connection, layout, found)
+        chosen = _Choice(layout, tuple(measures), secret)
+        run(connection, f"CREATE TEMP TABLE chosen AS {chosen.sql}")
+        for number, selection in enumerate(chosen.selections):
+            own = [each for each in measures if each.selection == selection]
+            _aggregate(connection, chosen, number, own, found)
     return found
 
 
-def _measure(
-    connection: Any,
-    layout: Layout,
-    selection: Selection,
-    measures: Sequence[Measure],
-    secret: bytes,
-    bucket: int,
-    found: Measured,
-) -> None:
-    values = [f"{each.value} AS v{n}" for n, each in enumerate(measures) if each.value]
-    columns = ["u", f"{selection.cell} AS g", *values]
-    base = f"SELECT {', '.join(columns)}"
-    where = f"FROM rows WHERE b = {bucket} AND ({selection.where})"
-    kept = f"{base} {where}"
-    if selection.rows is not None or selection.groups is not None:
-        run(connection, f"CREATE OR REPLACE TEMP TABLE heavy AS {_heavy(selection, where)}")
-        kept = _bounded(layout, selection, columns, where, secret)
-    run(connection, f"CREATE OR REPLACE TEMP TABLE kept AS {kept}")
-    for n, measure in enumerate(measures):
-        _aggregate(connection, measure, f"v{n}", found)
-    _compare(connection, selection, measures, f"({base} {where})", found)
+def _account(connection: Any, layout: Layout, found: Measured) -> None:
+    """What became of the rows, for the owner alone."""
+    asked = {"rows": "count(*)", "rows without a unit": "count(*) - count(u)"}
+    for n, column in enumerate(layout.joined):
+        if column.shape.kind is Kind.TEXT:
+            continue
+        asked[f"values of {column.name} outside its range"] = f"count(*) FILTER (e{n} <> 0)"
+        asked[f"values of {column.name} not as its type"] = f"count(*) - count(e{n})"
+    numbers = {
+        n: column.name
+        for n, column in enumerate(layout.joined)
+        if column.shape.kind in (Kind.INTEGER, Kind.NUMBER) and column.shape.values is None
+    }
+    sums = [f"count(c{n}), sum(c{n}), sum(e{n} * {BEYOND!r})" for n in numbers]
+    row = run(connection, f"SELECT {', '.join([*asked.values(), *sums])} FROM read").fetchone()
+    counts = dict(zip(asked, map(int, row), strict=False))
+    found.rows = {name: n for name, n in counts.items() if n or name.startswith("rows")}
+    ranges = iter(row[len(asked) :])
+    for name in numbers.values():
+        values, steps, beyond = next(ranges), next(ranges), next(ranges)
+        found.ranges[name] = Range(int(values), int(steps or 0), float(beyond or 0))
 
 
-def _compare(
-    connection: Any, selection: Selection, measures: Sequence[Measure], base: str, found: Measured
-) -> None:
-    """What the bounds left out, for the owner alone."""
-    (left,) = run(connection, "SELECT count(*) FROM kept").fetchone()
-    summed = [n for n, each in enumerate(measures) if each.aggregate in _ADDED]
-    wholes = {n: empty(measures[n]) for n in summed}
-    every = 0
-    sums = [_COUNTED[measures[n].aggregate](f"v{n}") for n in summed]
-    cell = "g" if selection.cells else "0"
-    sql = f"SELECT {', '.join([cell, 'count(*)', *sums])} FROM {base} GROUP BY ALL"
-    for cell_number, rows, *numbers in run(connection, sql).fetchall():
-        every += int(rows)
-        for n, number in zip(summed, numbers, strict=True):
-            wholes[n][int(cell_number), 0] = int(number)
-    found.unbounded |= {measures[n].at: whole for n, whole in wholes.items()}
-    if every > left:
-        found.dropped |= {measure.at: every - int(left) for measure in measures}
+@dataclass(frozen=True)
+class _Choice:
+    """SQL of a table with all rows that some selection takes, each evaluated once.
 
+    ``w0``, ``w1``, … say whether a row is taken by a selection, ``k0``, ``k1``, … whether it counts
+    there as well, ``x0``, ``x1``, … are the cells and values of all measures.
+    """
 
-def _heavy(selection: Selection, where: str) -> str:
-    """The units that have more than may count."""
-    more = []
-    if selection.rows is not None:
-        more.append(f"count(*) > {selection.rows}")
-    if selection.groups is not None:
-        more.append(f"count(DISTINCT {selection.cell}) > {selection.groups}")
-    return f"SELECT u {where} GROUP BY u HAVING {' OR '.join(more)}"
+    layout: Layout
+    measures: tuple[Measure, ...]
+    secret: bytes
 
+    @cached_property
+    def selections(self) -> tuple[Selection, ...]:
+        return tuple(dict.fromkeys(each.selection for each in self.measures))
 
-def _bounded(
-    layout: Layout, selection: Selection, columns: Sequence[str], where: str, secret: bytes
-) -> str:
-    """All rows of units that have few, and of each other unit the first in the order of hashes."""
-    listed = ", ".join(columns)
-    names = [each.rpartition(" AS ")[2] for each in columns]
-    order = ", ".join(layout.carriers)
-    hashed = _hash(layout, secret)
-    light = f"SELECT {listed} {where} AND u NOT IN (SELECT u FROM heavy)"
-    many = f"{where} AND u IN (SELECT u FROM heavy)"
-    fields = ", ".join(f"{name} := {name}" for name in names if name != "u")
-    if selection.groups is None:
-        rows = f"SELECT {listed}, {hashed} AS h {many}"
-        first = f"arg_min(struct_pack({fields}), h, {selection.rows})"
-        picked = f"SELECT u, unnest({first}) AS s FROM ({rows}) GROUP BY u"
-        chosen = (
-            f"SELECT u, {', '.join(f's.{name}' for name in names if name != 'u')} FROM ({picked})"
+    @cached_property
+    def expressions(self) -> tuple[str, ...]:
+        cells = [each.cell for each in self.selections]
+        return tuple(dict.fromkeys([*cells, *(each.value for each in self.measures if each.value)]))
+
+    def named(self, expression: str) -> str:
+        """The column of an expression."""
+        return f"x{self.expressions.index(expression)}"
+
+    @property
+    def sql(self) -> str:
+        """Rows of units that have few count all; of the others, the first by their hashes."""
+        wheres = [
+            f"coalesce({each.where}, false) AS w{n}" for n, each in enumerate(self.selections)
+        ]
+        taken = " OR ".join(f"w{n}" for n in range(len(wheres)))
+        rows = (
+            f"SELECT * FROM (SELECT *, {', '.join(wheres)} FROM read WHERE u IS NOT NULL) "
+            f"WHERE {taken}"
         )
-        return f"{light} UNION ALL {chosen}"
-    rows = f"SELECT {listed}, {hashed} AS h, {order} {many}"
-    first = f"SELECT *, min(h) OVER (PARTITION BY u, g) AS f FROM ({rows})"
-    ranked = f"SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY f, g) AS r FROM ({first})"
-    within = f"SELECT * FROM ({ranked}) WHERE r <= {selection.groups}"
-    chosen = f"SELECT {', '.join(names)} FROM ({within})"
-    if selection.rows is not None:
-        place = f"row_number() OVER (PARTITION BY u ORDER BY h, {order}) AS n"
-        numbered = f"SELECT *, {place} FROM ({within})"
-        chosen = f"SELECT {', '.join(names)} FROM ({numbered}) WHERE n <= {selection.rows}"
-    return f"{light} UNION ALL {chosen}"
+        more = [
+            f"count(*) FILTER (w{n}) > {min(_bounds(each))}"
+            for n, each in enumerate(self.selections)
+            if _bounds(each)
+        ]
+        if not more:
+            return self._counted(rows, bounded=False)
+        heavy = f"SELECT u FROM rows GROUP BY u HAVING {' OR '.join(more)}"
+        few = "SELECT * FROM rows ANTI JOIN heavy USING (u)"
+        many = f"SELECT *, {self._hash()} AS h FROM rows SEMI JOIN heavy USING (u)"
+        return (
+            f"WITH rows AS MATERIALIZED ({rows}), heavy AS MATERIALIZED ({heavy}) "
+            f"{self._counted(few, bounded=False)} UNION ALL "
+            f"{self._counted(self._ranked(many), bounded=True)}"
+        )
+
+    def _counted(self, rows: str, *, bounded: bool) -> str:
+        columns = ["u"]
+        columns += [f"{each} AS x{n}" for n, each in enumerate(self.expressions)]
+        for n, each in enumerate(self.selections):
+            within = [f"w{n}"]
+            if bounded and each.groups is not None:
+                within.append(f"r{n} <= {each.groups}")
+            if bounded and each.rows is not None:
+                within.append(f"n{n} <= {each.rows}")
+            columns += [f"w{n}", f"{' AND '.join(within)} AS k{n}"]
+        return f"SELECT {', '.join(columns)} FROM ({rows})"
+
+    def _ranked(self, rows: str) -> str:
+        """With the place of a row among those of its unit, and of its cell among its cells.
+
+        Cells are in the order of their first rows, and rows of other cells do not count.
+        """
+        firsts, places, numbers = [], [], []
+        order = f"PARTITION BY u ORDER BY h, {', '.join(self.layout.carriers)}"
+        for n, each in enumerate(self.selections):
+            counts = f"w{n}"
+            if each.groups is not None:
+                cell = each.cell
+                firsts.append(f"min(h) OVER (PARTITION BY u, w{n}, {cell}) AS f{n}")
+                places.append(
+                    f"dense_rank() OVER (PARTITION BY u, w{n} ORDER BY f{n}, {cell}) AS r{n}"
+                )
+                counts += f" AND r{n} <= {each.groups}"
+            if each.rows is not None:
+                running = f"OVER ({order} ROWS UNBOUNDED PRECEDING)"
+                numbers.append(f"count(*) FILTER ({counts}) {running} AS n{n}")
+        for added in (firsts, places, numbers):
+            if added:
+                rows = f"SELECT *, {', '.join(added)} FROM ({rows})"
+        return rows
+
+    def _hash(self) -> str:
+        """SHA-256 of the secret, the unit and the typed values of the row."""
+        parts = [quoted(self.secret.hex()), "strlen(u)", "':'", "u"]
+        for name, kind in self.layout.carriers.items():
+            if kind is Kind.TEXT:
+                parts.append(f"coalesce('t' || strlen({name}) || ':' || {name}, 'n')")
+            else:
+                tag = "b" if kind is Kind.BOOLEAN else "i"
+                parts.append(f"coalesce('{tag}' || {name} || ';', 'n')")
+        return f"left(sha256(concat({', '.join(parts)})), {_DIGITS})"
 
 
-def _hash(layout: Layout, secret: bytes) -> str:
-    """SHA-256 of the secret, the unit and the typed values of the row."""
-    parts = [quoted(secret.hex()), "strlen(u)", "':'", "u"]
-    for name, kind in layout.carriers.items():
-        if kind is Kind.TEXT:
-            parts.append(f"coalesce('t' || strlen({name}) || ':' || {name}, 'n')")
-        else:
-            tag = "b" if kind is Kind.BOOLEAN else "i"
-            parts.append(f"coalesce('{tag}' || {name} || ';', 'n')")
-    return f"sha256(concat({', '.join(parts)}))"
+def _bounds(selection: Selection) -> list[int]:
+    return [each for each in (selection.rows, selection.groups) if each is not None]
 
 
-def _aggregate(connection: Any, measure: Measure, value: str, found: Measured) -> None:
-    aggregate = measure.aggregate
-    if aggregate is Aggregate.KEYS:
-        rows = run(connection, "SELECT g, count(DISTINCT u) FROM kept GROUP BY g").fetchall()
-        found.keys[measure.at] = {tuple(key): int(count) for key, count in rows}
+def _aggregate(
+    connection: Any, choice: _Choice, number: int, measures: Sequence[Measure], found: Measured
+) -> None:
+    """The measures of one selection, and what its bounds left out."""
+    cell = choice.named(choice.selections[number].cell)
+    kept, taken = (f"FILTER ({mark}{number})" for mark in "kw")
+    left = f"SELECT count(*) {taken} - count(*) {kept} FROM chosen"
+    (dropped,) = run(connection, left).fetchone()
+    if dropped:
+        found.dropped |= {each.at: int(dropped) for each in measures}
+    asked: list[tuple[NDArray[Any], str]] = []
+    for measure in measures:
+        value = choice.named(measure.value) if measure.value else "0"
+        if measure.aggregate is Aggregate.KEYS:
+            sql = f"SELECT {cell}, count(DISTINCT u) FROM chosen WHERE k{number} GROUP BY {cell}"
+            rows = run(connection, sql).fetchall()
+            found.keys[measure.at] = {tuple(key): int(count) for key, count in rows}
+            continue
+        whole = found.integers[measure.at] = empty(measure)
+        if measure.aggregate is Aggregate.BINS:
+            sql = f"SELECT {cell}, {value}, count(*) FROM chosen WHERE k{number} GROUP BY ALL"
+            for place, bin_number, count in run(connection, sql).fetchall():
+                whole[int(place), int(bin_number)] = int(count)
+            continue
+        counted = _COUNTED[measure.aggregate].format(value)
+        asked.append((whole, f"{counted} {kept}"))
+        if measure.aggregate is not Aggregate.UNITS:
+            found.unbounded[measure.at] = empty(measure)
+            asked.append((found.unbounded[measure.at], f"{counted} {taken}"))
+    if not asked:
         return
-    counted = _COUNTED[aggregate](value)
-    cells = f"g, {value}" if aggregate is Aggregate.BINS else "g, 0"
-    sql = f"SELECT {cells}, {counted} FROM kept GROUP BY ALL"
-    whole = empty(measure)
-    for cell, bin_, number in run(connection, sql).fetchall():
-        whole[int(cell), int(bin_)] = int(number)
-    found.integers[measure.at] = whole
+    sql = f"SELECT {', '.join([cell, *(each for _, each in asked)])} FROM chosen GROUP BY ALL"
+    for place, *numbers in run(connection, sql).fetchall():
+        for (whole, _), each in zip(asked, numbers, strict=True):
+            whole[int(place), 0] = int(each or 0)
 
 
-_COUNTED: dict[Aggregate, Callable[[str], str]] = {
-    Aggregate.ROWS: lambda value: "count(*)",
-    Aggregate.UNITS: lambda value: "count(DISTINCT u)",
-    Aggregate.SUM: lambda value: f"coalesce(sum({value}), 0)",
-    Aggregate.BINS: lambda value: "count(*)",
+_COUNTED = {
+    Aggregate.ROWS: "count(*)",
+    Aggregate.UNITS: "count(DISTINCT u)",
+    Aggregate.SUM: "sum({})",
 }
-
-_ADDED = (Aggregate.ROWS, Aggregate.SUM)

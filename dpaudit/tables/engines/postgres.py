@@ -14,7 +14,7 @@ from typing import Any
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.optional_import import optional_import
-from dpaudit.tables.engines.sources import CsvFile, identifier
+from dpaudit.tables.engines.sources import CsvFile, Relation, identifier
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PostgresTable(Record):
         """The name of the table alone."""
         return self.table
 
-    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> str:
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """The declared columns as texts, of one snapshot."""
         psycopg = optional_import("postgres", "psycopg", what="a table of PostgreSQL")
         path = scratch / "table.csv"

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
@@ -20,6 +20,19 @@ from dpaudit.base.validate import shown
 from dpaudit.tables.expressions import quoted
 
 _LONGEST_HEADER = 1_000_000
+_LONGEST_ROW = 2**24
+
+
+class Relation(NamedTuple):
+    """A table as DuckDB reads it.
+
+    Attributes:
+        sql: of the relation.
+        size: about how many bytes it has, by which buckets are made.
+    """
+
+    sql: str
+    size: int
 
 
 class Source(Protocol):
@@ -29,8 +42,8 @@ class Source(Protocol):
     def name(self) -> str:
         """What certificates call it: without a path, a password or a host."""
 
-    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> str:
-        """SQL of a relation of these columns, all of them texts.
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
+        """These columns, all of them as texts.
 
         Args:
             connection: to DuckDB.
@@ -67,17 +80,19 @@ class CsvFile(Record):
         """The name of the file."""
         return self.path.name
 
-    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> str:
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """A reader of the whole file, of the declared dialect."""
         header = self._header()
         _require(columns, header, self.path)
         listed = ", ".join(f"{quoted(each)}: 'VARCHAR'" for each in header)
-        return (
+        return Relation(
             f"read_csv({quoted(str(self.path))}, columns = {{{listed}}}, header = true, "
             f"auto_detect = false, delim = {quoted(self.delimiter)}, quote = {quoted(self.quote)}, "
             f"escape = {quoted(self.quote)}, nullstr = '', allow_quoted_nulls = false, "
             "strict_mode = true, ignore_errors = false, encoding = 'utf-8', "
-            "null_padding = false, max_line_size = 16777216)"
+            f"null_padding = false, max_line_size = {_LONGEST_ROW}, "
+            "parallel = false)",  # which guesses where rows begin, wrongly within quotes
+            self.path.stat().st_size,
         )
 
     def _header(self) -> list[str]:
@@ -111,7 +126,7 @@ class ParquetFile(Record):
         """The name of the file."""
         return self.path.name
 
-    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> str:
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """The declared columns as texts."""
         _require_file(self.path)
         return _texts(connection, f"read_parquet({quoted(str(self.path))})", columns, self.path)
@@ -134,7 +149,7 @@ class DuckDbFile(Record):
         """The name of the file and of the table."""
         return f"{self.path.name}:{self.table}"
 
-    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> str:
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """The declared columns as texts."""
         _require_file(self.path)
         duckdb = optional_import("tables", "duckdb", what="a release of a table")
@@ -151,15 +166,17 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -> str:
+def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -> Relation:
     duckdb = optional_import("tables", "duckdb", what="a release of a table")
     try:
         known = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+        (rows,) = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
     except duckdb.Error:
         raise _unreadable(path) from None
     _require(columns, [each[0] for each in known], path)
     cast = ", ".join(f"CAST({identifier(e)} AS VARCHAR) AS {identifier(e)}" for e in columns)
-    return f"(SELECT {cast} FROM {relation})"
+    size = max(8 * len(columns) * int(rows), path.stat().st_size if path.suffix != ".duckdb" else 0)
+    return Relation(f"(SELECT {cast} FROM {relation})", size)
 
 
 def _require(columns: Sequence[str], known: Sequence[str], path: Path) -> None:
