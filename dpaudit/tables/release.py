@@ -23,6 +23,7 @@ from dpaudit.base.files import digest
 from dpaudit.certificate import Claim
 from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, TrustModel
+from dpaudit.tables.engines.cluster import measured_on_cluster
 from dpaudit.tables.engines.duck import Layout, measured
 from dpaudit.tables.engines.sources import Source
 from dpaudit.tables.measures import Measure, Measured
@@ -172,14 +173,21 @@ class Release:
 
     # -- run -------------------------------------------------------------------------------------
 
-    def load(self, rng: np.random.Generator | None = None) -> Measured:
-        """The whole numbers of all queries; of an experiment which rows count follows its seed.
+    def load(self, rng: np.random.Generator | None = None, cluster: str | None = None) -> Measured:
+        """The whole numbers of all queries.
+
+        Args:
+            rng: of an experiment, by whose seed rows are chosen; a fresh key without it.
+            cluster: address of a dask scheduler whose workers share the folder of temporary files;
+                this process alone without it.
 
         Raises:
-            InputError: if the table cannot be read as declared.
+            InputError: if the table cannot be read as declared, or the cluster does not work.
         """
         secret = secrets.token_bytes(32) if rng is None else rng.bytes(32)
-        return measured(self.source, self.layout, self.measures, secret)
+        if cluster is None:
+            return measured(self.source, self.layout, self.measures, secret)
+        return measured_on_cluster(self.source, self.layout, self.measures, secret, cluster)
 
     def run(self, found: Measured, ledger: Ledger) -> tuple[Result, ...]:
         """Release every query through a ledger of its plan."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.tables.engines.sources import Source, identifier
+from dpaudit.tables.engines.sources import Source, identifier, unreadable
 from dpaudit.tables.expressions import Expression, quoted
 from dpaudit.tables.measures import (
     BEYOND,
@@ -154,6 +154,7 @@ def connect(scratch: Path, threads: int | None = None) -> Any:
             "autoload_known_extensions": "false",
         },
     )
+    connection.execute("SET enable_progress_bar = false")
     with suppress(duckdb.Error):  # a build without time zones has UTC
         connection.execute("SET TimeZone = 'UTC'")
     return connection
@@ -177,10 +178,7 @@ def run(connection: Any, sql: str, name: str = "") -> Any:
             ) from None
         if kind == "InterruptException":
             raise KeyboardInterrupt from None
-        raise InputError(
-            f"source {name or 'rows'} cannot be read as it is declared (dialect, encoding, or rows "
-            "with another number of fields)."
-        ) from None
+        raise unreadable(name) from None
 
 
 # -- reading -------------------------------------------------------------------------------------
