@@ -73,7 +73,7 @@ def measured_on_cluster(
     with client, staged(source, layout) as buckets:
         futures = client.map(task, buckets, pure=False, retries=0)
         try:
-            for future in distributed.as_completed(futures):
+            for future in futures:
                 done = future.result()
                 if isinstance(done, str):
                     raise InputError(f"cluster at {shown(address)} gave up: {done}.")
