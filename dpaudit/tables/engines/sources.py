@@ -80,7 +80,7 @@ class CsvFile(Record):
         for name in ("delimiter", "quote"):
             mark = getattr(self, name)
             if not isinstance(mark, str) or len(mark) != 1 or mark not in _MARKS:
-                raise InputError(f"{name} is {shown(mark)}; it must be one ASCII character.")
+                raise InputError(f"{name} is {shown(mark)}; it must be one character of ASCII.")
         if self.delimiter == self.quote:
             raise InputError(f"quote is {shown(self.quote)}, as the delimiter; they must differ.")
 
