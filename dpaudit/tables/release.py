@@ -92,6 +92,13 @@ class Release:
     trust: TrustModel = TrustModel.CENTRAL
     declaration: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        labels = [measure.at for measure in self.measures]
+        names = [each.name for each in self.queries]
+        for each in (names, labels):
+            if len(set(each)) < len(each):
+                raise InputError("two queries have one name or label; give each its own name.")
+
     # -- plan ------------------------------------------------------------------------------------
 
     @cached_property
@@ -209,11 +216,15 @@ class Release:
 
 
 def _released(ledger: Ledger, part: Part, values: Sequence[Any]) -> Any:
-    """One release, or one for each cell; of a unit's cells no more than declared are touched."""
+    """One release, or one for each cell.
+
+    A name stands for as many cells as a unit can touch, the first of every query for the first
+    ones, so that it is charged for as much as any unit is, wherever its cells are.
+    """
     if part.total == 1:
         return ledger.release(part.mechanism, values[0], at=part.at)
-    cells = [f"cell {number}" for number in range(1, len(values) + 1)]
-    return ledger.release_each(part.mechanism, values, units=cells, at=part.at)
+    names = [f"cells {number // part.count + 1}" for number in range(len(values))]
+    return ledger.release_each(part.mechanism, values, units=names, at=part.at)
 
 
 def _keys_released(found: Measured, part: Part, ledger: Ledger) -> tuple[Any, Any]:

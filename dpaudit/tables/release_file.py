@@ -91,9 +91,6 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     for number, item in enumerate(items, start=1):
         with toml_tables.within(f"query {number}"):
             queries.append(reader.read(item, number))
-    names = [each.name for each in queries]
-    if len(set(names)) < len(names):
-        raise InputError("two queries have one name; give each its own.")
     noun = privacy.get("unit", unit.removesuffix("_id") or unit)
     return Release(
         source=_source(data, folder),
@@ -122,7 +119,7 @@ def _relation(privacy: Mapping[str, Any]) -> Relation:
 def _count(table: Mapping[str, Any], name: str) -> int | None:
     if name not in table:
         return None
-    return validate.integer_at_least(1, 1_000_000, **{name: table[name]})
+    return validate.integer_at_least(1, 999_999, **{name: table[name]})
 
 
 # -- data ----------------------------------------------------------------------------------------
@@ -268,6 +265,8 @@ def _quantiles(key: str, reader: _Queries, given: Any, facts: Any) -> Query:
     at = tuple(
         Fraction(str(validate.open_fraction(at=each))).limit_denominator(1000) for each in shares
     )
+    if not all(0 < each < 1 for each in at):
+        raise InputError(f"at is {shown(shares)}; shares must be from 0.001 to 0.999.")
     if len(set(at)) < len(at):
         raise InputError(f"at is {shown(shares)}; name each share once.")
     asked = given.get("candidates", _CANDIDATES)
