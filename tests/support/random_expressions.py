@@ -5,7 +5,6 @@ Values are exact: fractions for numbers, ordinals for dates, texts, truth values
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -234,7 +233,3 @@ class Maker:
             return next((v for v in (part.of(row) for part in parts) if v is not None), None)
 
         return Made(f"COALESCE({listed})", of)
-
-
-def floor(value: Fraction) -> int:
-    return math.floor(value)
