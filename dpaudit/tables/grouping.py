@@ -124,7 +124,7 @@ def read_groups(by: object, known: Mapping[str, Expression]) -> Groups:
         name = str(given.get("column"))
         found.append(Grouping.by_edges(name, column_of(name, known), given.get("edges")))
     groups = Groups(tuple(found))
-    if len(set(groups.names)) < len(found):
+    if len(set(map(str.casefold, groups.names))) < len(found):
         raise InputError("by has a column twice; name each once.")
     if groups.size > MOST_CELLS:
         raise InputError(f"by makes {groups.size} cells; it may make at most {MOST_CELLS}.")
