@@ -109,19 +109,19 @@ class Release:
             InputError: if no noise certifies it.
             UnsupportedError: if no accountant has a theorem for the plan.
         """
-        refused: list[Exception] = []
+        refused: dict[float, Exception] = {}
 
         def meets(factor: float) -> bool:
             try:
                 return self.claim.excess(compose(self._plan(self._parts(factor)))) is None
             except (InputError, UnsupportedError) as error:
-                refused.append(error)
+                refused[factor] = error
                 return False
 
         factor = least_noise(meets, tolerance=1e-4)
         if factor is None:
-            if refused:
-                raise refused[0]
+            if 1.0 in refused:  # and not for noise that is too wide to be drawn
+                raise refused[1.0]
             raise InputError(f"no noise certifies {self.claim}; claim less, or ask less often.")
         if factor <= SMALLEST:
             raise InputError(f"any noise certifies {self.claim}, however little; claim less.")
