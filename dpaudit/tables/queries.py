@@ -432,8 +432,9 @@ class Quantiles(Query):
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
-            for cell, chosen in zip(self._cells(), released[part.at], strict=True):
-                value = self.of.shape.of_steps(self.candidates[int(chosen)])
+            places = np.ravel(released[part.at]).tolist()
+            for cell, chosen in zip(self._cells(), places, strict=True):
+                value = self.of.shape.of_steps(self.candidates[chosen])
                 found.append(Estimate((*cell, f"{float(q):g}"), value, note=self._near(q, part)))
         return tuple(found)
 
