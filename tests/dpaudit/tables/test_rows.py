@@ -186,3 +186,27 @@ def test_keys_are_told_as_the_table_writes_them(tmp_path):
     query = [{"name": "k", "keys": ["day", "ill", "n"]}]
     release = read_release({"data": data, "privacy": privacy, "query": query}, tmp_path)
     assert release.load().keys["k"] == {("2020-05-06", "true", "7"): 2}
+
+
+def test_each_of_many_values_is_a_group_of_its_own(tmp_path):
+    """More values than are compared one by one: texts, integers, and integers that are derived."""
+    texts = [f"it's {n}" for n in range(60)]
+    numbers = [n * n - 7 for n in range(60)]
+    rows = "".join(f"u{n},{t},{i}\n" for n, (t, i) in enumerate(zip(texts, numbers, strict=True)))
+    (tmp_path / "t.csv").write_text(f"who,text,n\n{rows}x,strange,999\ny,,\n")
+    data = {
+        "source": "t.csv",
+        "unit": "who",
+        "columns": {
+            "text": {"type": "text", "values": texts},
+            "n": {"type": "integer", "values": numbers},
+        },
+        "derived": {"filled": "COALESCE(n, 1180591620717411303424)", "low": "LOWER(text)"},
+    }
+    privacy = {"relation": "add-remove", "claim": {"epsilon": 1.0}, "rows_per_unit": 1}
+    by = ["text", "n", "filled", "low"]
+    queries = [{"name": name, "count": True, "by": name} for name in by]
+    release = read_release({"data": data, "privacy": privacy, "query": queries}, tmp_path)
+    assert integers(release, "text") == integers(release, "n") == [1] * 60 + [2]
+    assert integers(release, "filled") == [1] * 60 + [2, 0]
+    assert integers(release, "low") == [1] * 60 + [2]
