@@ -34,23 +34,19 @@ GONE = object()
 
 FILES = [
     ("data", GONE, "data is None; it must be a table"),
-    ("data", 5, "data is 5; it must be a table"),
     ("privacy", GONE, "privacy is None; it must be a table"),
     ("query", GONE, "has no [[query]]; for example"),
-    ("query", [], "has no [[query]]; for example"),
     ("query", {}, "it must be an array of tables"),
     ("query", [5], "query 1: it is 5; it must be a table"),
     ("extra", 1, "unknown key 'extra'; it must be one of data"),
     ("data.source", GONE, "source is None; it must be a non-empty text"),
     ("data.source", "t.xls", "source is 't.xls'; it must end in .csv"),
-    ("data.source", "t.duckdb", "table is None; it must be a non-empty text"),
     ("data.source", "postgresql://h/d", "table is None; it must be a non-empty text"),
     ("data.table", "t", "table is given for 't.csv', which takes none"),
     ("data.delimiter", ";;", "delimiter is ';;'; it must be one character"),
     ("data.quote", "", "quote is ''; it must be one character"),
     ("data.unit", GONE, "unit is None; it must be a non-empty text"),
     ("data.colums", {}, "unknown key 'colums'; did you mean 'columns'"),
-    ("data.columns", GONE, "data needs columns, as columns.age"),
     ("data.columns", [1], "data needs columns, as columns.age"),
     ("data.columns.G", {"type": "text"}, "column 'G' is declared twice; rename"),
     ("data.derived", 5, "derived is 5; it must be a table"),
@@ -69,20 +65,16 @@ FILES = [
     ("privacy.claim", {"eps": 1}, "unknown key 'eps'; did you mean 'epsilon'"),
     ("privacy.rows_per_unit", GONE, "rows_per_unit is missing"),
     ("privacy.rows_per_unit", 0, "rows_per_unit is 0; it must be an integer of at least 1"),
-    ("privacy.rows_per_unit", True, "rows_per_unit is True; it must be an integer"),
     ("privacy.rows_per_unit", 10**6, "at most 999999"),
     ("privacy.groups_per_unit", 2.5, "groups_per_unit is 2.5; it must be an integer"),
     ("privacy.noise", "normal", "noise is 'normal'; it must be one of laplace, gaussian"),
     ("privacy.trust", "nobody", "trust is 'nobody'; it must be one of"),
     ("privacy.trust", "local", "trust is 'local'; who releases a table sees its rows"),
-    ("privacy.unit", "", "unit is ''; it must be a non-empty text"),
 ]
 COLUMNS = [
     (5, "columns.x: column is 5; it must be a table"),
     ({"type": "int"}, "columns.x: type is 'int'; did you mean 'integer'"),
-    ({}, "columns.x: type is None; it must be one of"),
     ({"type": "integer"}, "range is None; it must have two ends"),
-    ({"type": "integer", "range": [0]}, "range is [0]; it must have two ends"),
     ({"type": "integer", "range": [9, 0]}, "the first end must be below the second"),
     ({"type": "integer", "range": [0, 2**60]}, "take larger ones"),
     ({"type": "integer", "range": [True, 9]}, "range is True; it must be a finite number"),
@@ -120,9 +112,7 @@ QUERIES = [
     ({"count": True, "weight": float("nan")}, "weight is nan; it must be a finite number above 0"),
     ({"count": True, "name": ""}, "name is ''; it must be a non-empty text"),
     ({"count": True, "name": "n" * 400}, "at most 300 characters"),
-    ({"count": True, "rows_per_unit": 0}, "rows_per_unit is 0; it must be an integer"),
     ({"sum": "g"}, "sum is 'g', a text; it must be a number"),
-    ({"sum": "d"}, "it must be a number of at most 2^53"),
     ({"sum": "x * 10000000000000000"}, "it must be a number of at most 2^53"),
     ({"median": "x", "at": [0.5]}, "unknown key 'at'"),
     ({"quantiles": "x"}, "at is None; it must be a list of shares"),
@@ -144,9 +134,8 @@ CASES = [
 
 
 def changed(place, value):
-    content = copy.deepcopy(GOOD)
+    content = table = copy.deepcopy(GOOD)
     *path, last = place.split(".")
-    table = content
     for name in path:
         table = table[name]
     table[last] = value

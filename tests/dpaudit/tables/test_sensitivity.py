@@ -120,6 +120,7 @@ NEIGHBOURS = [
     ("replace-one", LEFT, RIGHT, {"counts", "positive sums", "units", "top"}),
     ("replace-one", LEFT, LOW, {"sum", "mean", "quantiles"}),
     ("replace-one", LEFT, "", {"count of all", "unit", "positive sum"}),
+    ("replace-one", "a,1\nb,1\n", "c,1\nd,1\n", {"keys"}),
     ("replace-one", LEFT, "b,-10\n" * 3, {"quantiles", "top"}),
 ]
 
