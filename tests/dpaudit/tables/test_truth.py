@@ -37,11 +37,11 @@ def compared(query, meant, truth, found, noise):
         ]
         assert whole == [sums, [len(each) for each in truth.values()]]
         told = query.estimates(parts, dict(zip(query._labels, whole, strict=True)))
+        near = max(1e-6, float((shape.high - shape.low) * shape.step) * 1e-14)
         for each, values in zip(told, truth.values(), strict=True):
             if values:
-                assert each.value == pytest.approx(
-                    float(sum(values) / len(values)), rel=1e-9, abs=1e-6
-                )
+                wanted = float(sum(values) / len(values))
+                assert each.value == pytest.approx(wanted, rel=1e-9, abs=near)
         return
     (numbers,) = whole
     step = query.of.shape.step if "sum" in meant else 1
