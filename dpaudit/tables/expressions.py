@@ -11,6 +11,7 @@ but as a quoted literal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,8 +26,11 @@ from dpaudit.tables.schema import Kind, Shape, day_of
 
 _MOST = 2**120
 """Whole numbers of 128 bits hold sums and products of no more than this."""
-_LONGEST = 2_000
-"""Characters of an expression."""
+_LONGEST, _LONGEST_SQL = 2_000, 100_000
+"""Characters of an expression, and of what is made of it."""
+_DEEPEST = 100
+"""Nodes within nodes; DuckDB takes a thousand, of which each of ours makes several."""
+_DECIMAL = re.compile(r"[0-9.]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _BLANKS = " \t\r\n"
 _EPOCH_SQL = "DATE '1970-01-01'"
@@ -74,6 +78,11 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def day_sql(date: Expression) -> str:
+    """The date that is carried as days, in SQL."""
+    return f"({_EPOCH_SQL} + CAST({date.sql} AS INTEGER))"
+
+
 def read_expression(text: object, known: Mapping[str, Expression]) -> Expression:
     """An expression over columns.
 
@@ -90,17 +99,24 @@ def read_expression(text: object, known: Mapping[str, Expression]) -> Expression
         raise InputError(f"expression is {shown(text)}; it must be a text of SQL.")
     sqlglot = optional_import("tables", "sqlglot", what="an expression over a table")
     try:
-        parsed = [each for each in sqlglot.parse(text, read="duckdb") if each is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise InputError(f"expression {shown(text)} cannot be read: {_said(error)}.") from None
-    if len(parsed) != 1:
-        raise InputError(f"expression {shown(text)} has {len(parsed)} statements; give one.")
-    try:
-        return _Reader(known).read(parsed[0])
+        return _Reader(known).read(_parsed(text))
     except RecursionError:
         raise InputError(f"expression {shown(text)} is nested too deeply; simplify it.") from None
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(f"expression {shown(text)} cannot be read: {_said(error)}.") from None
     except InputError as error:
         raise InputError(f"expression {shown(text)}: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    """Its one statement."""
+    sqlglot = optional_import("tables", "sqlglot", what="an expression over a table")
+    if any(token.comments for token in sqlglot.tokenize(text, read="duckdb")):
+        raise InputError("it has a comment; leave it out.")
+    statements = [each for each in sqlglot.parse(text, read="duckdb") if each is not None]
+    if len(statements) != 1:
+        raise InputError(f"it has {len(statements)} statements; give one.")
+    return statements[0]
 
 
 def read_condition(text: object, known: Mapping[str, Expression]) -> Expression:
@@ -125,15 +141,22 @@ class _Reader:
 
     def __init__(self, known: Mapping[str, Expression]) -> None:
         self._known = known
+        self._depth = 0
 
     def read(self, node: Any) -> Expression:
         name = type(node).__name__
         reader = _NODES.get(name)
         if reader is None:
             raise _refused(node, name)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RecursionError
         found = reader(self, node)
-        if found.kind.is_whole and max(abs(found.shape.low), abs(found.shape.high)) > _MOST:
-            raise InputError(f"{_place(node)} may need more than 120 bits; take fewer factors.")
+        self._depth -= 1
+        shape = found.shape
+        _require_held(node, *_ends(found), shape.step.numerator, shape.step.denominator)
+        if len(found.sql) > _LONGEST_SQL:
+            raise InputError(f"{_place(node)} becomes too long; make derived columns of its parts.")
         return found
 
     # -- columns and constants -------------------------------------------------------------------
@@ -150,10 +173,13 @@ class _Reader:
         if node.is_string:
             text = str(node.this)
             return Expression(Shape(Kind.TEXT, values=(text,)), quoted(text), text)
-        try:
-            return _number(Fraction(str(node.this)))
-        except (ValueError, ZeroDivisionError):
-            raise InputError(f"{_place(node)} is no decimal number.") from None
+        if not _DECIMAL.fullmatch(str(node.this)):
+            raise InputError(f"{_place(node)} is no decimal number of at most 36 digits.")
+        value = Fraction(str(node.this))
+        step = Fraction(1, value.denominator)
+        kind = Kind.INTEGER if step == 1 else Kind.NUMBER
+        shape = Shape(kind, step, value.numerator, value.numerator)
+        return Expression(shape, f"{value.numerator}::HUGEINT", value)
 
     def boolean(self, node: Any) -> Expression:
         value = bool(node.this)
@@ -196,12 +222,14 @@ class _Reader:
             kind = Kind.DATE
         else:
             kind = _wider(one.kind, other.kind)
-        (a, low_a, high_a), (b, low_b, high_b), step = _common(one, other)
+        (a, low_a, high_a), (b, low_b, high_b), step = _common(node, one, other)
         low, high = (low_a + low_b, high_a + high_b)
         if sign == -1:
             low, high = low_a - high_b, high_a - low_b
         if kind is Kind.DATE and not (low >= -719_162 and high <= 2_932_896):
             raise InputError(f"{_place(node)} may leave the years 1 to 9999; take fewer days.")
+        if max(-low, high) >= 2**63:
+            a = f"({a})::HUGEINT"
         return Expression(Shape(kind, step, low, high), f"({a} {'+' if sign == 1 else '-'} {b})")
 
     def multiply(self, node: Any) -> Expression:
@@ -219,7 +247,9 @@ class _Reader:
     def floor_divide(self, node: Any) -> Expression:
         one, by = self._numeric(node.this), self._positive(node.expression)
         share = one.shape.step / by
-        low, high = ((end * share.numerator) // share.denominator for end in _ends(one))
+        scaled_ends = [end * share.numerator for end in _ends(one)]
+        _require_held(node, *scaled_ends, share.numerator, share.denominator)
+        low, high = (end // share.denominator for end in scaled_ends)
         scaled = f"({_huge(one)} * {share.numerator})"
         return Expression(
             Shape(Kind.INTEGER, low=low, high=high), _floored(scaled, share.denominator)
@@ -243,10 +273,9 @@ class _Reader:
         low, high = _PARTS[part]
         if part == "YEAR":
             low, high = (int(one.shape.of_steps(end)[:4]) for end in _ends(one))
-        day = f"({_EPOCH_SQL} + CAST({one.sql} AS INTEGER))"
         values = None if part == "YEAR" else tuple(range(low, high + 1))
         shape = Shape(Kind.INTEGER, low=low, high=high, values=values)
-        return Expression(shape, f"CAST(date_part('{part.lower()}', {day}) AS BIGINT)")
+        return Expression(shape, f"CAST(date_part('{part.lower()}', {day_sql(one)}) AS BIGINT)")
 
     # -- texts -----------------------------------------------------------------------------------
 
@@ -291,6 +320,8 @@ class _Reader:
 
     def within(self, node: Any) -> Expression:
         _only(node, "this", "expressions")
+        if not node.expressions:
+            raise InputError(f"{_place(node)} has nothing to be equal to; list values.")
         one = self.read(node.this)
         either = " OR ".join(self._compared(one, "=", each) for each in node.expressions)
         if one.kind is Kind.TEXT and all(_is_text(each) for each in node.expressions):
@@ -305,7 +336,7 @@ class _Reader:
         if one.kind.is_whole and other.kind.is_whole:
             if (one.kind is Kind.DATE) != (other.kind is Kind.DATE):
                 raise InputError(f"{_place(node)} is a {other.kind}; compared with it is no date.")
-            (a, *_), (b, *_), _ = _common(one, other)
+            (a, *_), (b, *_), _ = _common(node, one, other)
             return f"({a} {sign} {b})"
         if one.kind is not other.kind or (one.kind is Kind.BOOLEAN and sign not in ("=", "<>")):
             raise InputError(f"{_place(node)} is a {other.kind}; it is compared with a {one.kind}.")
@@ -457,16 +488,6 @@ def _is_text(node: Any) -> bool:
     return type(node).__name__ == "Literal" and bool(node.is_string)
 
 
-def _number(value: Fraction) -> Expression:
-    """A constant on the step of its own denominator."""
-    step = Fraction(1, value.denominator)
-    steps = value.numerator
-    if abs(steps) > _MOST or value.denominator > _MOST:
-        raise InputError("a constant has more than 36 digits; write fewer.")
-    kind = Kind.INTEGER if step == 1 else Kind.NUMBER
-    return Expression(Shape(kind, step, steps, steps), f"{steps}::HUGEINT", value)
-
-
 def _truth(sql: str) -> Expression:
     return Expression(Shape(Kind.BOOLEAN, high=1, values=(False, True)), f"({sql})")
 
@@ -488,20 +509,23 @@ def _floored(sql: str, by: int) -> str:
     return f"(({sql} - (({sql} % {by} + {by}) % {by})) // {by})"
 
 
-def _scaled(one: Expression, step: Fraction) -> tuple[str, int, int]:
-    times = one.shape.step / step
-    factor = int(times)
-    sql = one.sql if factor == 1 else f"({_huge(one)} * {factor})"
-    return sql, one.shape.low * factor, one.shape.high * factor
+def _require_held(node: Any, *numbers: int) -> None:
+    """Refuse what whole numbers of 128 bits may not hold."""
+    if max(map(abs, numbers)) > _MOST:
+        raise InputError(f"{_place(node)} may need more than 120 bits; take fewer digits.")
 
 
-def _common(one: Expression, other: Expression) -> tuple[Any, Any, Fraction]:
+def _scaled(node: Any, one: Expression, step: Fraction) -> tuple[str, int, int]:
+    factor = int(one.shape.step / step)
+    low, high = (end * factor for end in _ends(one))
+    _require_held(node, factor, low, high)
+    return one.sql if factor == 1 else f"({_huge(one)} * {factor})", low, high
+
+
+def _common(node: Any, one: Expression, other: Expression) -> tuple[Any, Any, Fraction]:
     """Both in steps of one size, of which the steps of each are multiples."""
     step = _divisor([one.shape.step, other.shape.step])
-    both = _scaled(one, step), _scaled(other, step)
-    if max(abs(end) for _, *ends in both for end in ends) > _MOST:
-        raise InputError("numbers of these steps may need more than 120 bits; take larger steps.")
-    return (*both, step)
+    return _scaled(node, one, step), _scaled(node, other, step), step
 
 
 def _divisor(steps: Sequence[Fraction]) -> Fraction:
@@ -533,7 +557,7 @@ def _joined(node: Any, results: Sequence[Expression | None]) -> tuple[Shape, lis
         shape = replace(known[0].shape, values=values and tuple(dict.fromkeys(values)))
         return shape, ["NULL" if each is None else each.sql for each in results]
     step = _divisor([each.shape.step for each in known])
-    scaled = [None if each is None else _scaled(each, step) for each in results]
+    scaled = [None if each is None else _scaled(node, each, step) for each in results]
     ends = [end for each in scaled if each is not None for end in each[1:]]
     lists = [_values_of(each) for each in known]
     values = None

@@ -124,7 +124,7 @@ def read_groups(by: object, known: Mapping[str, Expression]) -> Groups:
         name = str(given.get("column"))
         found.append(Grouping.by_edges(name, column_of(name, known), given.get("edges")))
     groups = Groups(tuple(found))
-    if len(set(groups.names)) < len(found):
+    if len(set(map(str.casefold, groups.names))) < len(found):
         raise InputError("by has a column twice; name each once.")
     if groups.size > MOST_CELLS:
         raise InputError(f"by makes {groups.size} cells; it may make at most {MOST_CELLS}.")
@@ -180,7 +180,7 @@ def _place_of(sql: str, values: Sequence[Any], kind: Kind) -> str:
     if len(values) <= _FEW:
         whens = " ".join(f"WHEN {each} THEN {place}" for place, each in enumerate(listed))
         return f"CASE {sql} {whens} ELSE {len(values)} END"
-    if kind.is_whole and list(values) == list(range(values[0], values[-1] + 1)):
+    if kind.is_whole and len(values) == values[-1] - values[0] + 1:  # in order, each once
         inside = f"{sql} BETWEEN {values[0]} AND {values[-1]}"
         return f"CASE WHEN {inside} THEN {sql} - {values[0]} ELSE {len(values)} END"
     pairs = ", ".join(f"{each}: {place}" for place, each in enumerate(listed))

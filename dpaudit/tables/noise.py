@@ -7,9 +7,10 @@ Each holds for its own cell; of many cells a twentieth may lie outside.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.base.numbers import up
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism
@@ -17,6 +18,8 @@ from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism
 CONFIDENCE = 0.95
 """Of each interval."""
 _MISS = 1 - CONFIDENCE
+_CELLS = 512
+"""Of the grid of means."""
 
 
 def half_width(mechanism: Mechanism, miss: float = _MISS) -> float:
@@ -39,47 +42,47 @@ def half_width(mechanism: Mechanism, miss: float = _MISS) -> float:
     return _rounded(-scale * float(ndtri(miss / 2)))
 
 
-def ratio_interval(
-    total: float, count: float, over: Mechanism, under: Mechanism, ends: tuple[float, float]
-) -> tuple[float, float]:
+def ratio_intervals(
+    totals: NDArray[Any],
+    counts: NDArray[Any],
+    over: Mechanism,
+    under: Mechanism,
+    ends: tuple[float, float],
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Every mean m within the ends for which total − m count is noise of its own 95 %.
 
     The released total and count of a true total s and count n differ from them by noise Y and Z; of
     the true mean m = s/n it holds that total − m count = Y − mZ, whose law is known for every m
-    (Fieller 1954). So the set of all m for which |total − m count| is at most the 95 % point of
-    |Y − mZ| holds the true mean with that probability; told is the least interval around it. Whole
-    noise is within 1/2 of continuous noise of the same scale, and wider by that is what is told.
+    (Fieller 1954). So the set of all m for which |total − m count| is at most the 95 % point q(m)
+    of |Y − mZ| holds the true mean with that probability; told is the least interval around it.
+
+    The set need not be an interval, and nothing of it is missed: as both laws are symmetric with
+    one peak, q grows with |m| (Anderson 1955), so that within a cell of a grid it is at most that
+    of the end further from 0; with that instead, the m of a cell are an interval in closed form.
+    Where nothing fits all means are told. Whole noise is less far out than continuous noise of the
+    same scale that is rounded, and wider by that half is what is told.
 
     Args:
-        total: released sum, in steps from the middle.
-        count: released number.
-        over: noise of the total.
-        under: noise of the count.
+        totals: released sums, in steps from the middle.
+        counts: released numbers.
+        over: noise of the totals.
+        under: noise of the counts.
         ends: between which a mean lies, whatever the data are.
     """
-
-    def inside(m: float) -> bool:
-        return abs(total - m * count) <= _difference(over, under, abs(m))
-
-    low, high = ends
-    near = min(max(total / count if count > 0 else 0.0, low), high)
-    if not inside(near):
-        return near, near
-    points = np.linspace(low, high, 65)
-    held = [m for m in (*points, near) if inside(m)]
-    return _edge(inside, min(held), low), _edge(inside, max(held), high)
-
-
-def _edge(inside: Callable[[float], bool], within: float, end: float) -> float:
-    """Where the set ends between a point of it and an end; a point outside, to be wide enough."""
-    if inside(end):
-        return end
-    # The set may leave and come again between two points of the grid: the next point outside.
-    outside = end
-    for _ in range(60):
-        middle = (within + outside) / 2
-        within, outside = (middle, outside) if inside(middle) else (within, middle)
-    return outside
+    places = np.linspace(*ends, _CELLS + 1)
+    left, right = places[:-1], places[1:]
+    reach = np.array(
+        [_difference(over, under, m) for m in np.maximum(-left, right).tolist()], dtype=np.float64
+    )
+    found = np.empty((2, len(totals)))
+    for number, (total, count) in enumerate(zip(totals, counts, strict=True)):
+        with np.errstate(over="ignore"):
+            one, other = (total - reach) / (count or 1e-300), (total + reach) / (count or 1e-300)
+        lows = np.maximum(left, np.minimum(one, other))
+        highs = np.minimum(right, np.maximum(one, other))
+        held = lows <= highs
+        found[:, number] = (lows[held].min(), highs[held].max()) if held.any() else ends
+    return found[0], found[1]
 
 
 def _difference(over: Mechanism, under: Mechanism, m: float) -> float:

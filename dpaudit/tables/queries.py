@@ -29,10 +29,12 @@ from dpaudit.mechanisms import (
     StableHistogram,
     TopK,
 )
-from dpaudit.tables.expressions import Expression
+from dpaudit.mechanisms.rounding import round_up
+from dpaudit.tables.expressions import Expression, day_sql
 from dpaudit.tables.grouping import Groups, number_of
 from dpaudit.tables.measures import Aggregate, Key, Measure, Selection
-from dpaudit.tables.noise import CONFIDENCE, half_width, ratio_interval
+from dpaudit.tables.noise import CONFIDENCE, half_width, ratio_intervals
+from dpaudit.tables.schema import Kind
 
 _LARGEST_WHOLE = 2**62
 _LARGEST_FLOAT = 2**53
@@ -177,16 +179,16 @@ class Query:
         self, at: str, largest: int, span: int, share: float, noise: Noise, *, whole: bool
     ) -> Part:
         """A sum over all cells, of rows that add −largest to largest, within a span around 0."""
-        one, several = self.rows * largest, self.groups.size > 1
+        one, both, several = self.rows * largest, self.rows * max(span, 1), self.groups.size > 1
         if noise is Noise.GAUSSIAN:
-            length = float(one)
+            length = round_up(Fraction(one))
             if self.replaces:
-                apart = math.nextafter(math.sqrt(2) * one, math.inf) if several else 0.0
-                length = max(apart, float(self.rows * span))
+                apart = _root(2 * one * one) if several else 0.0
+                length = max(apart, round_up(Fraction(both)))
             return Part(at, Gaussian(sigma=_up(length / share)), length)
-        far = (2 * one if several else self.rows * span) if self.replaces else one
+        far = round_up(Fraction((2 * one if several else both) if self.replaces else one))
         kind = DiscreteLaplace if whole else Laplace
-        return Part(at, kind(scale=_up(far / share)), float(far))
+        return Part(at, kind(scale=_up(far / share)), far)
 
     def _cells(self) -> tuple[tuple[str, ...], ...]:
         return tuple(self.groups.labels())
@@ -230,7 +232,7 @@ class UnitCount(Count):
     def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
         """One vector, of which a unit moves so many entries by 1 each."""
         if noise is Noise.GAUSSIAN:
-            length = math.nextafter(math.sqrt(self.moved), math.inf)
+            length = _root(self.moved)
             return (Part(self.name, Gaussian(sigma=_up(length / share)), length),)
         laplace = DiscreteLaplace(scale=_up(self.moved / share))
         return (Part(self.name, laplace, float(self.moved)),)
@@ -334,14 +336,13 @@ class Mean(Sum):
         shape, middle = self.of.shape, self._middle
         step = float(shape.step)
         ends = float(shape.low - middle), float(shape.high - middle)
-        totals, counts = (np.ravel(released[each]).tolist() for each in self._labels)
-        found = []
-        for cell, total, count in zip(self._cells(), totals, counts, strict=True):
-            mean = min(max(total / max(1.0, count), ends[0]), ends[1])
-            low, high = ratio_interval(total, count, parts[0].mechanism, parts[1].mechanism, ends)
-            low, high = min(low, mean), max(high, mean)
-            found.append(Estimate(cell, *((steps + middle) * step for steps in (mean, low, high))))
-        return tuple(found)
+        totals, counts = (np.ravel(released[each]).astype(np.float64) for each in self._labels)
+        laws = parts[0].mechanism, parts[1].mechanism
+        means = np.clip(totals / np.maximum(1.0, counts), *ends)
+        lows, highs = ratio_intervals(totals, counts, *laws, ends)
+        found = (means, np.minimum(lows, means), np.maximum(highs, means))
+        numbers = (((each + middle) * step).tolist() for each in found)
+        return tuple(map(Estimate, self._cells(), *numbers))
 
     def exact(self, integers: Mapping[str, int]) -> Any:
         """The mean; None of no rows."""
@@ -431,8 +432,9 @@ class Quantiles(Query):
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
-            for cell, chosen in zip(self._cells(), released[part.at], strict=True):
-                value = self.of.shape.of_steps(self.candidates[int(chosen)])
+            places = np.ravel(released[part.at]).tolist()
+            for cell, chosen in zip(self._cells(), places, strict=True):
+                value = self.of.shape.of_steps(self.candidates[chosen])
                 found.append(Estimate((*cell, f"{float(q):g}"), value, note=self._near(q, part)))
         return tuple(found)
 
@@ -549,7 +551,8 @@ class UnknownKeys(Query):
 
     def measures(self) -> tuple[Measure, ...]:
         """How many units have each key, of a unit so many keys."""
-        listed = ", ".join(f"CAST({each.sql} AS VARCHAR)" for each in self.expressions)
+        shown = [day_sql(e) if e.kind is Kind.DATE else e.sql for e in self.expressions]
+        listed = ", ".join(f"CAST({each} AS VARCHAR)" for each in shown)
         present = " AND ".join(f"{each.sql} IS NOT NULL" for each in self.expressions)
         chosen = replace(
             self.selection(present),
@@ -598,6 +601,11 @@ def _around(
         Estimate(cell, value, max(least, value - width), max(least, value + width))
         for cell, value in zip(cells, np.ravel(released).tolist(), strict=True)
     )
+
+
+def _root(square: int) -> float:
+    """Its root, rounded up."""
+    return round_up(Fraction(math.isqrt(square << 128) + 1, 1 << 64))
 
 
 def _up(value: float) -> float:

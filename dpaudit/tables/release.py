@@ -93,6 +93,13 @@ class Release:
     trust: TrustModel = TrustModel.CENTRAL
     declaration: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        labels = [measure.at for measure in self.measures]
+        names = [each.name for each in self.queries]
+        for each in (names, labels):
+            if len(set(each)) < len(each):
+                raise InputError("two queries have one name or label; give each its own name.")
+
     # -- plan ------------------------------------------------------------------------------------
 
     @cached_property
@@ -103,19 +110,19 @@ class Release:
             InputError: if no noise certifies it.
             UnsupportedError: if no accountant has a theorem for the plan.
         """
-        refused: list[Exception] = []
+        refused: dict[float, Exception] = {}
 
         def meets(factor: float) -> bool:
             try:
                 return self.claim.excess(compose(self._plan(self._parts(factor)))) is None
             except (InputError, UnsupportedError) as error:
-                refused.append(error)
+                refused[factor] = error
                 return False
 
         factor = least_noise(meets, tolerance=1e-4)
         if factor is None:
-            if refused:
-                raise refused[0]
+            if 1.0 in refused:  # and not for noise that is too wide to be drawn
+                raise refused[1.0]
             raise InputError(f"no noise certifies {self.claim}; claim less, or ask less often.")
         if factor <= SMALLEST:
             raise InputError(f"any noise certifies {self.claim}, however little; claim less.")
@@ -218,11 +225,15 @@ class Release:
 
 
 def _released(ledger: Ledger, part: Part, values: Sequence[Any]) -> Any:
-    """One release, or one for each cell; of a unit's cells no more than declared are touched."""
+    """One release, or one for each cell.
+
+    A name stands for as many cells as a unit can touch, the first of every query for the first
+    ones, so that it is charged for as much as any unit is, wherever its cells are.
+    """
     if part.total == 1:
         return ledger.release(part.mechanism, values[0], at=part.at)
-    cells = [f"cell {number}" for number in range(1, len(values) + 1)]
-    return ledger.release_each(part.mechanism, values, units=cells, at=part.at)
+    names = [f"cells {number // part.count + 1}" for number in range(len(values))]
+    return ledger.release_each(part.mechanism, values, units=names, at=part.at)
 
 
 def _keys_released(found: Measured, part: Part, ledger: Ledger) -> tuple[Any, Any]:

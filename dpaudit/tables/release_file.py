@@ -5,6 +5,7 @@ Whatever is wrong in a file is told before any row is read, with the place and w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -91,9 +92,9 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     for number, item in enumerate(items, start=1):
         with toml_tables.within(f"query {number}"):
             queries.append(reader.read(item, number))
-    names = [each.name for each in queries]
-    if len(set(names)) < len(names):
-        raise InputError("two queries have one name; give each its own.")
+    trust = validate.member(TrustModel, trust=privacy.get("trust", TrustModel.CENTRAL))
+    if trust is TrustModel.LOCAL:
+        raise InputError("trust is 'local'; who releases a table sees its rows, as under central.")
     noun = privacy.get("unit", unit.removesuffix("_id") or unit)
     return Release(
         source=_source(data, folder),
@@ -103,8 +104,8 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
         relation=relation,
         claim=Claim.from_dict(privacy["claim"]),
         noise=validate.member(Noise, noise=privacy.get("noise", Noise.LAPLACE)),
-        trust=validate.member(TrustModel, trust=privacy.get("trust", TrustModel.CENTRAL)),
-        declaration=content,
+        trust=trust,
+        declaration=json.loads(json.dumps(content, default=str)),  # dates of TOML as texts
     )
 
 
@@ -122,7 +123,7 @@ def _relation(privacy: Mapping[str, Any]) -> Relation:
 def _count(table: Mapping[str, Any], name: str) -> int | None:
     if name not in table:
         return None
-    return validate.integer_at_least(1, 1_000_000, **{name: table[name]})
+    return validate.integer_at_least(1, 999_999, **{name: table[name]})
 
 
 # -- data ----------------------------------------------------------------------------------------
@@ -141,7 +142,9 @@ def _layout(
     }
     derived: list[Expression] = []
     stated = data.get("derived", {})
-    for name, text in toml_tables.table("derived", stated, list(stated)).items():
+    if not isinstance(stated, Mapping):
+        raise InputError(f"derived is {shown(stated)}; it must be a table of expressions.")
+    for name, text in stated.items():
         with toml_tables.within(f"derived.{name:.80}"):
             if name.casefold() in known:
                 raise InputError(f"{shown(name)} is a column already; call it otherwise.")
@@ -172,11 +175,15 @@ def _source(given: Mapping[str, Any], folder: Path) -> Source:
         return PostgresTable(text, validate.text(table=given.get("table")))
     path = folder / text
     suffix = path.suffix.lower()
+    texts, databases = (".csv", ".tsv", ".txt"), (".duckdb", ".db")
+    for key, kinds in (("table", databases), ("delimiter", texts), ("quote", texts)):
+        if key in given and suffix not in kinds:
+            raise InputError(f"{key} is given for {shown(text)}, which takes none; leave it out.")
     if suffix in (".parquet", ".pq"):
         return ParquetFile(path)
-    if suffix in (".duckdb", ".db"):
+    if suffix in databases:
         return DuckDbFile(path, validate.text(table=given.get("table")))
-    if suffix not in (".csv", ".tsv", ".txt"):
+    if suffix not in texts:
         raise InputError(
             f"source is {shown(text)}; it must end in .csv, .tsv, .parquet or .duckdb, or be a "
             "postgresql:// address."
@@ -268,6 +275,8 @@ def _quantiles(key: str, reader: _Queries, given: Any, facts: Any) -> Query:
     at = tuple(
         Fraction(str(validate.open_fraction(at=each))).limit_denominator(1000) for each in shares
     )
+    if not all(0 < each < 1 for each in at):
+        raise InputError(f"at is {shown(shares)}; shares must be from 0.001 to 0.999.")
     if len(set(at)) < len(at):
         raise InputError(f"at is {shown(shares)}; name each share once.")
     asked = given.get("candidates", _CANDIDATES)

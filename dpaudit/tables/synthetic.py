@@ -26,9 +26,10 @@ def made_up(layout: Layout, rows: int, rng: np.random.Generator, folder: Path) -
         rng: of the values.
         folder: for the file.
     """
-    names = [layout.unit, *(each.name for each in layout.columns)]
+    columns = [each for each in layout.columns if each.name != layout.unit]
+    names = [layout.unit, *(each.name for each in columns)]
     units = rng.integers(max(1, rows // _ROWS_OF_UNIT), size=rows)
-    drawn = [_values(each, rows, rng) for each in layout.columns]
+    drawn = [_values(each, rows, rng) for each in columns]
     if layout.public is not None and layout.public.on not in names:
         names.append(layout.public.on)
         drawn.append([f"key {n}" for n in rng.integers(10, size=rows)])
