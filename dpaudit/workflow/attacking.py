@@ -129,7 +129,7 @@ def _function(request: AuditRequest) -> Callable[..., Any] | None:
     if request.command:
         return Program.of(request.target)
     if request.target.endswith(".toml"):
-        raise InputError("a plan file has no code to attack; audit its subject or function.")
+        raise InputError(_NO_CODE)
     return None if request.through_run else find_function(request.target, request.settings)
 
 
