@@ -15,7 +15,7 @@ or as the fixture of the same name::
     def test_survey_does_what_its_plan_says():
         assert_rehearsed(Survey())
 
-The runs of an audit (option ``--dp-runs``) are, in this order: those that the call gives, ``--dp-runs``, those of the
+The runs of an audit are, in this order: those that the call gives, ``--dp-runs``, those of the
 marker (``@pytest.mark.dp_audit(runs=50_000)``), 10 000. Nothing but pytest is imported before the
 first audit, so that other test suites start no slower.
 """

@@ -51,8 +51,7 @@ def release(
     if plan:
         with working(f"plan {file.name}"):
             certificate, costs = planned(file)
-        show_release.planned(costs)
-        show.certificate(certificate)
+        show_release.planned(certificate, costs)
         raise typer.Exit(exit_of(certificate))
     with working(f"release {file.name}", partial(kept_of, output)):
         certificate, files = release_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -19,14 +20,20 @@ _MOST = 20
 """Rows of a query that a terminal shows; the files have all."""
 
 
-def planned(costs: Sequence[QueryCost]) -> None:
-    """Print what each query asks for and how exact it will be."""
+@show.answering()
+def planned(certificate: Certificate, costs: Sequence[QueryCost]) -> None:
+    """Print what each query asks for and how exact it will be, and the certificate."""
+    queries = [asdict(each) for each in costs]
+    record = {"queries": queries, "certificate": certificate.to_dict()}
+    if show.answered("release-plan", record):
+        return
     for each in costs:
         show.say(f"[bold]{escape(each.query)}[/]: {escape(each.what)}")
         facts = show.grid()
         facts.add_row("  error (95 %)", escape(each.error))
         facts.add_row("  noise", escape("; ".join(each.noise)))
         show.say(facts)
+    show.certificate(certificate)
 
 
 def results(certificate: Certificate) -> None:

@@ -45,6 +45,7 @@ def _release_target(release: Release | Path | str) -> tuple[Target, DeclaredRele
         record = SubjectRecord(name="release")
         made = Target(record, subject.plan(), subject.claim(), (), (), subject, release.record)
         return made, subject
+    files.read_text(release, what="release file")
     target = find_target(str(release), {}) if str(release).endswith(".toml") else None
     if target is None or not isinstance(target.subject, DeclaredRelease):
         raise InputError(

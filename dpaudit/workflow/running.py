@@ -32,8 +32,8 @@ from dpaudit.ledger import (
     summarise_journal,
 )
 from dpaudit.plan import Plan
-from dpaudit.project.foreign import foreign
 from dpaudit.project.declared_release import SYNTHETIC
+from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
