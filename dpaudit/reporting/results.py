@@ -121,7 +121,7 @@ def _table(
         heads=tuple(heads),
         numbers=1 + 2 * intervals + 2 * bool(own),
         rows=tuple(texts),
-        left=max(0, len(rows) - most),
+        left=max(0, len(rows) - most) + result.get("left", 0),
         note=notes[0] if notes and alike else "",
         figure=result_figure(result, number),
     )

@@ -24,6 +24,8 @@ NAME, MADE_UP_NAME = "results", "made-up-results"
 _ENDINGS = (".csv", ".json", ".parquet")
 _FACTS = ("value", "text", "low", "high", "note")
 _NUMBERS = ("value", "low", "high")
+MOST_KEPT = 20_000
+"""Rows of all queries that a certificate keeps."""
 _ROOM = 64 * 2**20
 """Bytes that must be free before a release is charged."""
 
@@ -70,6 +72,17 @@ def write_results(
         files.write(folder / f"{name}{end}", content)
         for end, content in zip(_ENDINGS, made, strict=True)
     )
+
+
+def abridged(results: Sequence[Mapping[str, Any]], most: int = MOST_KEPT) -> list[dict[str, Any]]:
+    """As many rows as a certificate keeps, which must be read again; the files have all."""
+    kept = []
+    for result in results:
+        rows = result["rows"][:most]
+        most -= len(rows)
+        left = len(result["rows"]) - len(rows)
+        kept.append({**result, "rows": rows, **({"left": left} if left else {})})
+    return kept
 
 
 def result_rows(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
-from dpaudit.workflow.results import prepared, write_results
+from dpaudit.workflow.results import abridged, prepared, write_results
 
 _found = FindingTable(__name__)
 
@@ -213,6 +213,7 @@ def run_target(
     tables: tuple[Path, ...] = ()
     if target.release is not None:
         tables = write_results(run["results"], folder, made_up=made_up)
+        run["results"] = abridged(run["results"])
     written = (*tables, journal, *save(certificate, folder))
     if charging is not None and reserved is not None:
         charging.ran(reserved, journal, certificate)
