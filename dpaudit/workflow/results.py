@@ -67,7 +67,11 @@ def write_results(
     keys = dict.fromkeys(name for result in results for name in _keys(result["columns"]))
     header = ["query", *keys, *_FACTS]
     name = MADE_UP_NAME if made_up else NAME
-    made = (_csv(header, rows), files.pretty_json(list(results)), _parquet(header, rows))
+    made: tuple[str | bytes, ...] = (
+        _csv(header, rows),
+        files.pretty_json(list(results)),
+        _parquet(header, rows),
+    )
     return tuple(
         files.write(folder / f"{name}{end}", content)
         for end, content in zip(_ENDINGS, made, strict=True)

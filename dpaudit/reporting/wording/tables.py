@@ -185,8 +185,8 @@ def _making(certificate: Certificate) -> Iterator[str]:
     elif not named:
         yield "# it was made in Python, or of several audits: no command makes all of it"
     elif certificate.release is not None and "ledger" in run and certificate.seed is not None:
-        line = ["dpaudit", "release", subject.name, "--seed", str(certificate.seed)]
-        yield shlex.join([*line, *_synthetic(run["summary"]["data"]), "-o", "out"])
+        given = ["--seed", str(certificate.seed), *_synthetic(run["summary"]["data"])]
+        yield shlex.join(["dpaudit", "release", subject.name, *given, "-o", "out"])
     elif "ledger" in run and certificate.seed is not None:
         given = ["--data", str(run["summary"]["data"]), "--seed", str(certificate.seed)]
         yield shlex.join(["dpaudit", "run", *named, *given, *["--no-rehearsal"] * (made is None)])

@@ -108,7 +108,8 @@ def test_one_that_cannot_be_meant_is_refused(tmp_path, text, told):
 def test_every_demand_has_a_test_of_its_own():
     """Each key, by the name of the test that shows what lacks."""
     tested = """keys threshold days limit subject plan_hash code_hash declaration scope enforced
-    tested secure_noise journal anchor accountants laws dpaudit audit never worst checked book current"""
+    tested secure_noise journal anchor accountants laws dpaudit audit never worst checked book
+    current"""
     assert [each.name for each in fields(Policy)] == tested.split()
 
 
