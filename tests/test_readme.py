@@ -25,9 +25,8 @@ from dpaudit.cli.main import main
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-PAGES = [
-    DOCS / f"{name}.md" for name in ("release", "certify", "audit-any-code", "subjects", "projects")
-]
+NAMES = ("certify", "audit-any-code", "subjects", "projects", "release")
+PAGES = [DOCS / f"{name}.md" for name in NAMES]
 BLOCKS = [
     found
     for page in PAGES
