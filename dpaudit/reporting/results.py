@@ -72,14 +72,15 @@ def cut_rows(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     for label, count in told.get("rows that the bounds left out", {}).items():
         queries = [each for each in told["queries"] if f"{label}: ".startswith(f"{each}: ")]
         left[max(queries, key=len, default=label)] = count
-    return tuple(
-        (name, f"{count:,}")
-        for name, count in (
-            *told.get("rows", {}).items(),
-            *((f"rows that the bounds left out of {name}", count) for name, count in left.items()),
-        )
-        if isinstance(count, int)
-    )
+    counts = told.get("rows", {}) | {
+        f"rows that the bounds left out of {name}": count for name, count in left.items()
+    }
+    means = {
+        f"{column}: {what}": number_text(value)
+        for column, of in told.get("ranges", {}).items()
+        for what, value in of.items()
+    }
+    return (*((name, f"{count:,}") for name, count in counts.items()), *means.items())
 
 
 def warning_of_owner(certificate: Certificate) -> str:
