@@ -14,7 +14,7 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly
+from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly
 from dpaudit.certificate.premises import THIRD
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.schema import SCHEMA_VERSION
@@ -103,6 +103,13 @@ def _check_release(certificate: Certificate) -> None:
         raise TamperedError("release is stated of a subject that has code; a release has none.")
     if (certificate.run or {}).get("ledger", {}).get("external"):
         raise TamperedError("release is stated of a run whose noise was drawn elsewhere.")
+    data = (certificate.run or {}).get("summary", {}).get("data", made.source)
+    said = any(each.rule == MADE_UP for each in certificate.findings)
+    if said != (data != made.source):
+        raise TamperedError(
+            f"the run is of {shown(data)}, and the findings {'' if said else 'do not '}say that "
+            "its rows were made up."
+        )
     for each in certificate.plan.invocations:
         query = each.at.rpartition(": ")[0] or each.at
         known = any(said.startswith((f"{each.at}: ", f"{query}: ")) for said in made.queries)

@@ -32,7 +32,6 @@ from dpaudit.ledger import (
     summarise_journal,
 )
 from dpaudit.plan import Plan
-from dpaudit.project.declared_release import SYNTHETIC
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
@@ -200,7 +199,7 @@ def run_target(
     run.setdefault("series", {})
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
-    made_up = data.startswith(SYNTHETIC) and target.release is not None
+    made_up = target.release is not None and data != target.subject.default_data
     rows = [_found(MADE_UP, data=data)] if made_up else []
     certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):

@@ -195,6 +195,12 @@ def test_made_up_rows_cannot_be_taken_for_the_table(tried, tmp_path):
     verify(load_certificate(files["certificate.json"]))
 
 
+def test_a_certificate_that_hides_that_rows_were_made_up_does_not_verify(tried):
+    certificate, _ = tried
+    with pytest.raises(TamperedError, match="do not say that its rows were made up"):
+        verify(forged(certificate, findings=[]))
+
+
 def test_made_up_rows_are_charged_to_no_book(path, tmp_path):
     with pytest.raises(InputError, match="synthetic is given with a book"):
         release_table(path, tmp_path, synthetic=10, charging=NeverCharged())
