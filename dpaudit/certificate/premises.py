@@ -23,6 +23,10 @@ class Scope(StrEnum):
     SEALED = "sealed"
     """Code that holds handles alone; no code makes such a certificate yet."""
 
+    def keeps(self, wanted: Scope) -> bool:
+        """Whether a certificate of this scope will do where that one is wanted."""
+        return self is wanted or (self is Scope.RELEASE and wanted is Scope.SEALED)
+
 
 class Standing(StrEnum):
     """How a premise is known to hold, from best to worst."""

@@ -22,6 +22,10 @@ def release(
         int | None,
         option("--synthetic", "N", "Try it on N made-up rows of the schema.", parser=whole_number),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        option("--cluster", "ADDRESS", "Work off the rows on a dask cluster (tcp://…)."),
+    ] = None,
     seed: Seed = None,
     output: RunFolder = Path("out"),
     durability: Annotated[
@@ -33,7 +37,11 @@ def release(
     witness: Witness = None,
     charging: Service = None,
 ) -> None:
-    """Release a table: declared queries over CSV, Parquet, DuckDB or PostgreSQL, certified."""
+    """Release declared queries over a table: CSV, Parquet, DuckDB or PostgreSQL.
+
+    The file declares schema, privacy and queries; no code sees a row. Try --plan and --synthetic
+    first: both leave the data alone.
+    """
     from dpaudit.base import validate
     from dpaudit.cli import show, show_release
     from dpaudit.cli.exits import exit_of
@@ -43,14 +51,14 @@ def release(
     if plan:
         with working(f"plan {file.name}"):
             certificate, costs = planned(file)
-        show_release.planned(costs)
-        show.certificate(certificate)
+        show_release.planned(certificate, costs)
         raise typer.Exit(exit_of(certificate))
     with working(f"release {file.name}", partial(kept_of, output)):
         certificate, files = release_table(
             file,
             output,
             synthetic=synthetic,
+            cluster=cluster,
             seed=seed,
             durability=validate.member(Durability, durability=durability),
             anchor=anchor,

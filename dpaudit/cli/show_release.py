@@ -3,54 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
+from rich.table import Table
 
 from dpaudit.certificate import Certificate
 from dpaudit.cli import show
+from dpaudit.reporting.results import ResultTable, result_tables
 
 if TYPE_CHECKING:
     from dpaudit.workflow.releasing import QueryCost
 
-_MOST = 40
-"""Rows of results that a terminal shows; the files have all."""
+_MOST = 20
+"""Rows of a query that a terminal shows; the files have all."""
 
 
-def planned(costs: Sequence[QueryCost]) -> None:
-    """Print noise and expected error of each query."""
-    table = show.table("query", "what", "noise", "error (95 %)")
+@show.answering()
+def planned(certificate: Certificate, costs: Sequence[QueryCost]) -> None:
+    """Print what each query asks for and how exact it will be, and the certificate."""
+    queries = [asdict(each) for each in costs]
+    record = {"queries": queries, "certificate": certificate.to_dict()}
+    if show.answered("release-plan", record):
+        return
     for each in costs:
-        table.add_row(
-            escape(each.query), escape(each.what), escape("\n".join(each.noise)), escape(each.error)
-        )
-    show.say(table)
+        show.say(f"[bold]{escape(each.query)}[/]: {escape(each.what)}")
+        facts = show.grid()
+        facts.add_row("  error (95 %)", escape(each.error))
+        facts.add_row("  noise", escape("; ".join(each.noise)))
+        show.say(facts)
+    show.certificate(certificate)
 
 
 def results(certificate: Certificate) -> None:
-    """Print the released numbers, each with the interval of its noise."""
-    told = (certificate.run or {}).get("results", ())
-    table = show.table("query", "cell", "value", "95 % interval of the noise")
-    rows = [(result, row) for result in told for row in result["rows"]]
-    for result, row in rows[:_MOST]:
-        cell = ", ".join(
-            f"{name} {label}" for name, label in zip(result["columns"], row["cell"], strict=True)
-        )
-        table.add_row(
-            escape(result["query"]), escape(cell), escape(_number(row["value"])), _interval(row)
-        )
-    show.say(table)
-    if len(rows) > _MOST:
-        show.say(f"… and {len(rows) - _MOST} more rows in the files", markup=False)
+    """Print the released numbers of each query, each with the interval of its noise."""
+    for told in result_tables(certificate, _MOST):
+        what = f": {told.what}" if told.what else ""
+        show.say(f"[bold]{escape(told.query)}[/]{escape(what)}")
+        show.say(_table(told))
+        if told.left:
+            show.say(f"… and {told.left} more rows in the files", markup=False)
+        if told.note:
+            show.say(f"[dim]{escape(told.note)}[/]")
 
 
-def _interval(row: dict[str, Any]) -> str:
-    if "low" not in row:
-        return escape(row.get("note", ""))
-    return f"{_number(row['low'])} to {_number(row['high'])}"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
-    return str(value)
+def _table(told: ResultTable) -> Table:
+    table = show.table()
+    for place, head in enumerate(told.heads):
+        number = place >= len(told.heads) - told.numbers
+        table.add_column(escape(head), justify="right" if number else "left", overflow="fold")
+    for row in told.rows:
+        table.add_row(*map(escape, row))
+    return table

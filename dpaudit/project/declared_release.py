@@ -29,6 +29,8 @@ from dpaudit.tables.synthetic import made_up
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
 
+SYNTHETIC = "synthetic "
+"""How the name of data begins that are so many made-up rows."""
 _MOST_ROWS = 10_000_000
 
 
@@ -53,9 +55,14 @@ class DeclaredRelease(Subject):
 
     Attributes:
         release: what it declares.
+        cluster: address of a cluster that works off the rows; they are worked off here without it.
+        seeded: whether a seed decides which rows of a unit count, as of an experiment; else a fresh
+            key does, which is never written.
     """
 
     release: Release
+    cluster: str | None = None
+    seeded: bool = False
 
     @classmethod
     def read(cls, content: Mapping[str, Any], folder: Path) -> DeclaredRelease:
@@ -84,17 +91,17 @@ class DeclaredRelease(Subject):
 
         Args:
             source: that of the file, or ``synthetic N`` for as many rows that are made up.
-            rng: of made-up rows. Which rows of a unit count follows from a key of this run alone,
-                which is never written.
+            rng: of made-up rows.
 
         Raises:
             InputError: if the table cannot be read as declared.
         """
-        made = re.fullmatch(r"synthetic (\d{1,9})", source)
+        if source == self.default_data:
+            on: dict[str, Any] = {} if self.cluster is None else {"cluster": self.cluster}
+            return self.release.load(rng if self.seeded else None, **on)
+        made = re.fullmatch(SYNTHETIC + r"(\d{1,9})", source)
         if made is None:
-            if source != self.default_data:
-                raise InputError(f"data is {shown(source)}; a release reads its own source.")
-            return self.release.load()
+            raise InputError(f"data is {shown(source)}; a release reads its own source.")
         rows = int(made[1])
         if not 1 <= rows <= _MOST_ROWS:
             raise InputError(f"synthetic is {rows}; it must be from 1 to {_MOST_ROWS} rows.")

@@ -25,7 +25,7 @@ from dpaudit.certificate import Claim, Finding, ReleaseRecord, SubjectRecord
 from dpaudit.plan import Plan
 from dpaudit.project import hints
 from dpaudit.project.foreign import foreign
-from dpaudit.project.plan_file import read_plan
+from dpaudit.project.plan_file import is_release, read_plan
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
 
@@ -151,11 +151,6 @@ def parse_table(option: str, text: str, example: str) -> dict[str, Any]:
             f"{option} is {shown(text)}; it must be as in a plan file, such as '{example}'."
         )
     return dict(read["table"])
-
-
-def is_release(tables: Mapping[str, Any]) -> bool:
-    """Whether a TOML file declares queries over a table, and no plan."""
-    return bool({"data", "query"} & tables.keys())
 
 
 def find_target(name: str, settings: Mapping[str, Any]) -> Target:

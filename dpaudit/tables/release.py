@@ -8,6 +8,7 @@ are, and how integers of an engine become results through a ledger.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -175,7 +176,7 @@ class Release:
         return ReleaseRecord(
             source=self.source.name,
             queries=tuple(f"{each.name}: {each.describe()}" for each in self.queries),
-            declaration=digest(dict(self.declaration)),
+            declaration=digest(json.loads(json.dumps(self.declaration, default=str))),  # dates
         )
 
     # -- run -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing import (
@@ -27,7 +28,7 @@ from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search
-from dpaudit.base import toml_tables, validate
+from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
@@ -36,6 +37,7 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Execution, Subject
 from dpaudit.project.audit_request import AuditRequest
+from dpaudit.project.plan_file import is_release
 from dpaudit.project.programs import Program
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.targets import Target, find_function, find_target, load_function
@@ -48,6 +50,11 @@ from dpaudit.workflow.through_run import audit_run
 NO_AUDIT = "No audit was made: "
 """How a certificate begins to say why nobody attacked it."""
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
+
+_OF_RELEASE = (
+    "a release file has no code of an author to attack: declared queries alone see its rows, and "
+    "the mechanisms that they use are attacked by this package's own audits."
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,9 @@ def _function(request: AuditRequest) -> Callable[..., Any] | None:
     if request.command:
         return Program.of(request.target)
     if request.target.endswith(".toml"):
+        is_file = Path(request.target).is_file()
+        if is_file and is_release(files.read_toml(request.target, what="plan file")):
+            raise InputError(_OF_RELEASE)
         raise InputError("a plan file has no code to attack; audit its subject or function.")
     return None if request.through_run else find_function(request.target, request.settings)
 
@@ -269,6 +279,8 @@ def attack_target(
         return [_enumerate(request, target, claim)]
     if request.code is not None:
         return [_attack_stated_code(request, target.plan, claim, label)]
+    if target.release is not None:
+        raise InputError(_OF_RELEASE)
     if target.subject is None:
         raise InputError(
             'a plan file has no code to attack; give code = "FILE.py:function" and a pair, or '

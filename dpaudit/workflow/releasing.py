@@ -1,29 +1,24 @@
 """Releasing a table: the declared queries of a file, run once, with results as data.
 
-``dpaudit release`` calls it. A release goes the way of every run; what is its own are the files of
-results and a folder for the owner of the data.
+``dpaudit release`` and :func:`release_table` call it. A release goes the way of every run, but for
+a rehearsal, which it does not need.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
-from dpaudit.base.optional_import import optional_import
-from dpaudit.certificate import Certificate
+from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.ledger import Durability
-from dpaudit.project.declared_release import DeclaredRelease
+from dpaudit.project.declared_release import SYNTHETIC, DeclaredRelease
 from dpaudit.project.targets import Target, find_target
+from dpaudit.tables.queries import Part
+from dpaudit.tables.release import Release
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.running import Charging, run_subject
-
-_FACTS = ("value", "low", "high", "note")
+from dpaudit.workflow.running import Charging, run_target
 
 
 @dataclass(frozen=True)
@@ -43,41 +38,47 @@ class QueryCost:
     error: str
 
 
-def release_target(path: Path | str) -> tuple[Target, DeclaredRelease]:
-    """The release that a file declares.
-
-    Raises:
-        InputError: if it is wrong, or a plan.
-    """
-    target = find_target(str(path), {})
-    if not isinstance(target.subject, DeclaredRelease):
+def _release_target(release: Release | Path | str) -> tuple[Target, DeclaredRelease]:
+    """The target of a release, or of a file that declares one."""
+    if isinstance(release, Release):
+        subject = DeclaredRelease(release)
+        record = SubjectRecord(name="release")
+        made = Target(record, subject.plan(), subject.claim(), (), (), subject, release.record)
+        return made, subject
+    files.read_text(release, what="release file")
+    target = find_target(str(release), {}) if str(release).endswith(".toml") else None
+    if target is None or not isinstance(target.subject, DeclaredRelease):
         raise InputError(
-            f"{files.shown(path)} is no release file; it must have [data], [privacy] and [[query]]."
+            f"{files.shown(release)} is no release file; it must be a .toml file with [data], "
+            "[privacy] and [[query]]."
         )
     return target, target.subject
 
 
-def planned(path: Path | str) -> tuple[Certificate, tuple[QueryCost, ...]]:
+def planned(release: Release | Path | str) -> tuple[Certificate, tuple[QueryCost, ...]]:
     """The certificate of a release, and what each query costs, before any data are touched.
+
+    Args:
+        release: what is to be released, or the path of its file.
 
     Raises:
         InputError: if the file is wrong, or no noise certifies its claim.
     """
-    target, subject = release_target(path)
-    release = subject.release
-    costs = [
+    target, subject = _release_target(release)
+    parts = subject.release.parts
+    costs = tuple(
         QueryCost(
             query.name,
             query.describe(),
-            tuple(_noise_of(part) for part in release.parts[query.name]),
-            query.expected_error(release.parts[query.name]),
+            tuple(_noise_of(part) for part in parts[query.name]),
+            query.expected_error(parts[query.name]),
         )
-        for query in release.queries
-    ]
-    return certified(target), tuple(costs)
+        for query in subject.release.queries
+    )
+    return certified(target), costs
 
 
-def _noise_of(part: Any) -> str:
+def _noise_of(part: Part) -> str:
     facts = part.mechanism.to_dict()
     kind = facts.pop("kind")
     shown = ", ".join(f"{name} {value:g}" for name, value in facts.items() if value is not None)
@@ -85,23 +86,25 @@ def _noise_of(part: Any) -> str:
 
 
 def release_table(
-    path: Path,
-    folder: Path,
+    release: Release | Path | str,
+    folder: Path | str,
     *,
     synthetic: int | None = None,
     seed: int | None = None,
+    cluster: str | None = None,
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
-    """Run the queries of a release file, and write results, ledger, certificate and report.
+    """Run the queries of a release, and write results, ledger, certificate and report.
 
     Args:
-        path: of the release file.
-        folder: where the files go; made if need be.
+        release: what is released, or the path of its file.
+        folder: where the files go; made if need be, and without a release in it.
         synthetic: how many made-up rows to try it on, in place of the source.
         seed: of an experiment; None draws fresh entropy.
+        cluster: address of a dask scheduler whose workers work off the rows.
         durability: what a line of the ledger survives before its noise is drawn.
         anchor: file that keeps the head of the ledger.
         charging: where the release is charged, before it releases anything.
@@ -111,70 +114,23 @@ def release_table(
         The certificate with the results, and the files; what the owner alone may see is last.
 
     Raises:
-        InputError: if the file or the table is wrong.
+        InputError: if the file, the table or the folder is wrong; before anything is charged.
         BudgetExceededError: if the book has not that much left.
     """
-    release_target(path)
+    target, subject = _release_target(release)
     if synthetic is not None and charging is not None:
         raise InputError("synthetic is given with a book; made-up rows cost nothing, so leave one.")
-    certificate, written = run_subject(
-        str(path),
-        (),
-        None if synthetic is None else f"synthetic {synthetic}",
+    if synthetic is not None and cluster is not None:
+        raise InputError("synthetic is given with a cluster; made-up rows are worked off here.")
+    subject = replace(subject, cluster=cluster, seeded=seed is not None)
+    return run_target(
+        replace(target, subject=subject),
+        target.record.name,
+        None if synthetic is None else f"{SYNTHETIC}{synthetic}",
         seed,
-        folder,
+        Path(folder),
         durability=durability,
         anchor=anchor,
         charging=charging,
         witness=witness,
     )
-    results = (certificate.run or {}).get("results", ())
-    tables = tuple(files.write(folder / name, made) for name, made in _tables(results))
-    return certificate, (*tables, *written)
-
-
-def _tables(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str | bytes]]:
-    """The results as CSV, JSON and Parquet: one row for each cell of each query."""
-    rows = list(result_rows(results))
-    text = io.StringIO()
-    keys = max((len(each["columns"]) for each in results), default=0)
-    header = ["query", *(f"key {n}" for n in range(1, keys + 1)), *_FACTS]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_unformula(row.get(name)) for name in header] for row in rows)
-    yield "results.csv", text.getvalue()
-    yield "results.json", files.pretty_json(list(results))
-    pa = optional_import("tables", "pyarrow", what="results in Parquet")
-    columns = {
-        name: [None if row.get(name) is None else str(row[name]) for row in rows]
-        if name not in ("low", "high")
-        else [row.get(name) for row in rows]
-        for name in header
-    }
-    types = {name: pa.float64() if name in ("low", "high") else pa.string() for name in header}
-    table = pa.table({n: pa.array(c, types[n]) for n, c in columns.items()})
-    number = [row["value"] if isinstance(row["value"], int | float) else None for row in rows]
-    table = table.append_column("number", pa.array(number, pa.float64()))
-    sink = pa.BufferOutputStream()
-    optional_import("tables", "pyarrow.parquet", what="results in Parquet").write_table(table, sink)
-    yield "results.parquet", sink.getvalue().to_pybytes()
-
-
-def result_rows(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One table of all cells: the query, its keys, the value and the interval of its noise."""
-    for result in results:
-        for row in result["rows"]:
-            keys = {
-                f"key {n}": f"{name} = {label}"
-                for n, (name, label) in enumerate(
-                    zip(result["columns"], row["cell"], strict=True), start=1
-                )
-            }
-            yield {"query": result["query"], **keys, **{f: row.get(f) for f in _FACTS}}
-
-
-def _unformula(value: Any) -> Any:
-    """A text as spreadsheets show it, and do not compute it."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value

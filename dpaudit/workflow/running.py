@@ -16,7 +16,12 @@ from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_exactly
+from dpaudit.certificate.findings import (
+    FLOAT_NOISE,
+    MADE_UP,
+    float_samplers,
+    is_drawn_exactly,
+)
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -28,11 +33,12 @@ from dpaudit.ledger import (
 )
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
-from dpaudit.project.targets import find_target, parse_settings
+from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
+from dpaudit.workflow.results import abridged, prepared, write_results
 
 _found = FindingTable(__name__)
 
@@ -106,8 +112,44 @@ def run_subject(
         TamperedError: if the ledger's file is not what the ledger wrote.
     """
     target = find_target(name, parse_settings(settings))
+    if target.release is not None:
+        raise InputError(f"{name} is a release file; run it with dpaudit release.")
+    return run_target(
+        target,
+        name,
+        data,
+        seed,
+        folder,
+        float_noise=float_noise,
+        durability=durability,
+        anchor=anchor,
+        rehearse=rehearse,
+        most=most,
+        charging=charging,
+        witness=witness,
+    )
+
+
+def run_target(
+    target: Target,
+    name: str,
+    data: str | None,
+    seed: int | None,
+    folder: Path,
+    *,
+    float_noise: bool = False,
+    durability: Durability = Durability.PROCESS,
+    anchor: Path | None = None,
+    rehearse: bool = True,
+    most: int = MOST,
+    charging: Charging | None = None,
+    witness: bool | None = None,
+) -> tuple[Certificate, tuple[Path, ...]]:
+    """Run a target; as :func:`run_subject`, which finds it by its name."""
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
+    if target.release is not None:
+        prepared(folder)
     if seed is not None and float_noise:
         raise InputError("float_noise is given with a seed, which implies it; leave it out.")
     if charging is not None and (seed is not None or anchor is not None):
@@ -157,7 +199,9 @@ def run_subject(
     run.setdefault("series", {})
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
-    certificate = certified(target, extra=(*_noise_findings(record), *left))
+    made_up = target.release is not None and data != target.subject.default_data
+    rows = [_found(MADE_UP, data=data)] if made_up else []
+    certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
@@ -165,7 +209,11 @@ def run_subject(
     certificate = certificate.with_run(run | {"ledger": record}, seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
-    written = (journal, *save(certificate, folder))
+    tables: tuple[Path, ...] = ()
+    if target.release is not None:
+        tables = write_results(run["results"], folder, made_up=made_up)
+        run["results"] = abridged(run["results"])
+    written = (*tables, journal, *save(certificate, folder))
     if charging is not None and reserved is not None:
         charging.ran(reserved, journal, certificate)
     owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
