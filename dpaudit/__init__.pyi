@@ -55,3 +55,7 @@ from .project import Move as Move
 from .project import RunResult as RunResult
 from .project import Subject as Subject
 from .reporting import write_report as write_report
+from .tables.release import Release as Release
+from .tables.release_file import read_release as read_release
+from .tables.release_file import read_release_file as read_release_file
+from .workflow.releasing import release_table as release_table

@@ -1,4 +1,4 @@
-"""Privacy claims as tests: ``assert_private``, ``assert_rehearsed`` and the option ``--dp-runs``.
+"""Privacy claims as tests: ``assert_certified``, ``assert_private``, ``assert_rehearsed``.
 
 pytest finds this plugin by itself once dpaudit is installed. A test calls the helper, as an import
 or as the fixture of the same name::
@@ -8,6 +8,9 @@ or as the fixture of the same name::
 
     def test_noisy_sum_is_private():
         assert_private(noisy_sum, claim=1.0, pair=AuditPair([1, 1], [1]))
+
+    def test_the_release_of_a_table_keeps_its_claim():
+        assert_certified("visits.toml")
 
     def test_survey_does_what_its_plan_says():
         assert_rehearsed(Survey())
@@ -20,13 +23,14 @@ first audit, so that other test suites start no slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
     from dpaudit.auditing import ExecutionFields, Score
-    from dpaudit.certificate import AuditRecord, Claim, Finding, Rehearsal
+    from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Rehearsal
     from dpaudit.mechanisms import Mechanism
     from dpaudit.project import AuditPair, Subject
 
@@ -44,8 +48,11 @@ class PrivacyViolationError(AssertionError):
         findings: of the rehearsal.
     """
 
-    def __init__(self, record: AuditRecord | None, findings: Sequence[Finding] = ()) -> None:
-        lines = [] if record is None else [explain(record)]
+    def __init__(
+        self, record: AuditRecord | None, findings: Sequence[Finding] = (), said: str = ""
+    ) -> None:
+        lines = [said] if said else []
+        lines += [] if record is None else [explain(record)]
         lines += [f"{each.rule}: {each.message} {each.remedy}" for each in findings]
         super().__init__("\n".join(lines))
         self.record = record
@@ -109,6 +116,40 @@ def assert_private(
     if record.refuted:
         raise PrivacyViolationError(record)
     return record
+
+
+def assert_certified(target: Path | str, *, rows: int = 1000) -> Certificate:
+    """Certify a plan file, a release file or a subject; fail the test if its claim is not proved.
+
+    A release is also run on rows that are made up from its schema. Its table is not read.
+
+    Args:
+        target: path of the file, or ``module:Object``.
+        rows: how many are made up for a release; 0 for none.
+
+    Returns:
+        The certificate, with the results of a release on made-up rows.
+
+    Raises:
+        PrivacyViolationError: if the claim is not proved, or none is stated.
+        InputError: if the target is wrong.
+    """
+    __tracebackhide__ = True
+    from tempfile import TemporaryDirectory
+
+    from dpaudit.certificate import Verdict
+    from dpaudit.workflow.certifying import certify_target
+    from dpaudit.workflow.releasing import release_table
+
+    certificate = certify_target(str(target), (), None, "best")
+    if certificate.verdict is not Verdict.CERTIFIED or certificate.claim is None:
+        stated = certificate.claim or "no claim, where there must be one"
+        raise PrivacyViolationError(None, certificate.findings, f"{target} states {stated}.")
+    if certificate.release is None or not rows:
+        return certificate
+    with TemporaryDirectory(prefix="dpaudit-") as folder:
+        made, _ = release_table(target, folder, synthetic=rows, witness=False)
+    return made
 
 
 def assert_rehearsed(
@@ -204,6 +245,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
         return (yield)
     finally:
         _runs.update(outer)
+
+
+@pytest.fixture(name="assert_certified")
+def _assert_certified_fixture() -> Callable[..., Certificate]:
+    """The helper :func:`assert_certified`."""
+    return assert_certified
 
 
 @pytest.fixture(name="assert_rehearsed")

@@ -25,7 +25,8 @@ from dpaudit.cli.main import main
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-PAGES = [DOCS / f"{name}.md" for name in ("certify", "audit-any-code", "subjects", "projects")]
+NAMES = ("certify", "audit-any-code", "subjects", "projects", "release")
+PAGES = [DOCS / f"{name}.md" for name in NAMES]
 BLOCKS = [
     found
     for page in PAGES
@@ -59,6 +60,7 @@ def reader(tmp_path, monkeypatch):
         if named:
             (tmp_path / named[1]).write_text(text, "utf-8")
         assert named or kind != "toml" or "[[subject]]" in text
+    shutil.copy(DOCS / "examples" / "visits.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("survey", "my_code"):  # another test may have loaded another one
@@ -118,6 +120,23 @@ def test_it_is_short_and_its_links_lead_somewhere():
     for page in (README, *sorted(DOCS.glob("*.md"))):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
             assert (page.parent / link).exists(), (page, link)
+
+
+@pytest.mark.pages
+def test_the_page_on_releases_does_what_it_says(reader, capsys):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("opendp")
+    page = (DOCS / "release.md").read_text("utf-8")
+    Path("wards.csv").write_text("ward,kind\nA1,ICU\nA2,day\nB1,day\n")
+    for name in ("more", "asked"):
+        assert answered(f"dpaudit release {name}.toml --synthetic 300 -o {name}") == 0
+    capsys.readouterr()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (said,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == said
+    (first, *_) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len([line for line in first.splitlines() if line and line[0] != "#"]) <= 25
 
 
 @pytest.mark.pages

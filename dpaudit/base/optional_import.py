@@ -40,6 +40,8 @@ LIBRARIES = {
     "cluster": ("distributed", "dask"),
     "federated": ("flwr",),
     "optuna": ("optuna",),
+    "tables": ("duckdb", "sqlglot", "pyarrow"),
+    "postgres": ("psycopg",),
     "sign": ("cryptography", "packaging", "paramiko"),
     "book": ("sqlalchemy", "psycopg", "fastapi", "uvicorn"),
 }

@@ -29,6 +29,7 @@ from dpaudit.base.fields import Kinded, Natural, Record
 from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Finding, Severity
+from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 
@@ -39,9 +40,13 @@ class Scope(StrEnum):
     PLAN = "plan"
     CODE = "plan and code"
     RELEASE = "release"
-    """Declared queries over a table; no code makes such a certificate yet."""
+    """Declared queries over a table, of which no code of an author has seen a row."""
     SEALED = "sealed"
     """Code that holds handles alone; no code makes such a certificate yet."""
+
+    def keeps(self, wanted: Scope) -> bool:
+        """Tell whether a certificate of this scope will do where that one is wanted."""
+        return self is wanted or (self is Scope.RELEASE and wanted is Scope.SEALED)
 
 
 class Standing(StrEnum):
@@ -354,8 +359,10 @@ class Rehearsal(Record):
         return not self.reason and bool(self.neighbours)
 
 
-def scope_of(rehearsal: Rehearsal | None) -> Scope:
-    """Tell whether a certificate speaks of the plan alone, or of the code too."""
+def scope_of(rehearsal: Rehearsal | None, release: ReleaseRecord | None = None) -> Scope:
+    """Tell whether a certificate speaks of the plan alone, of the code too, or of a release."""
+    if release is not None:
+        return Scope.RELEASE
     return Scope.CODE if rehearsal is not None and rehearsal.done else Scope.PLAN
 
 
@@ -367,6 +374,7 @@ def assumptions_of(
     findings: Iterable[Finding],
     run: Mapping[str, Any] | None = None,
     proved: Guarantee | None = None,
+    release: ReleaseRecord | None = None,
     counted: bool = True,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
@@ -378,9 +386,12 @@ def assumptions_of(
         findings: of the rehearsal, among others.
         run: the certificate's record of a run, which says how noise was drawn.
         proved: what is proved of it, and by whom.
+        release: the declared queries over a table, where the plan is theirs.
         counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
     laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
+    if release is not None:
+        return limited(_released(plan, run) | {Premise.LAWS: laws}, {})
     if not code:
         why = "No code is recorded with this plan; what follows it is not known."
         absent: Known = dict.fromkeys(Premise, (Standing.NOT_APPLICABLE, why))
@@ -404,6 +415,34 @@ def assumptions_of(
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
     return limited(known, _rests_on(plan, known))
+
+
+def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
+    """What holds of declared queries over a table, whose rows no code of an author has seen."""
+    known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, _BY_RELEASE))
+    known[Premise.SENSITIVITY] = (
+        Standing.ENFORCED,
+        "Rows and groups of each unit are bounded in the query, and whole numbers are added.",
+    )
+    known[Premise.TOUCHES] = _enforced(plan, run, None)[Premise.TOUCHES]
+    known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
+    own = "The ledger draws all noise itself, after it has charged the release."
+    known[Premise.NOISE] = _enforced(plan, run, None).get(
+        Premise.NOISE, (Standing.ENFORCED if run is None else Standing.ASSUMED, own)
+    )
+    known[Premise.PERSONS] = (Standing.ASSUMED, _name(plan))
+    known[Premise.OWN_VALUES] = (
+        Standing.ASSUMED,
+        f"That a row of the table holds data of its own {plan.unit} alone, its owner says.",
+    )
+    known[Premise.PUBLIC_FACTS] = (
+        Standing.ASSUMED,
+        "That schema, bounds and queries were written without these data, their author says.",
+    )
+    return known
+
+
+_BY_RELEASE = "Declared queries alone see the rows; no code of an author does."
 
 
 def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:

@@ -35,7 +35,7 @@ from dpaudit.certificate.assumptions import (
 )
 from dpaudit.certificate.claim import Claim, Finding, Verdict
 from dpaudit.certificate.filtering import FilterRecord
-from dpaudit.certificate.records import AuditRecord, CheckRecord, SubjectRecord
+from dpaudit.certificate.records import AuditRecord, CheckRecord, ReleaseRecord, SubjectRecord
 from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
     NOT_DECLARED,
@@ -62,7 +62,7 @@ _SINCE: dict[str, dict[str, Any]] = {
 }
 """What the third schema added within a part of the second, with what is read where it is not."""
 _NEWEST: dict[str, Any] = {"scope": "plan", "foreign": {}, "witness": None, "checked": None}
-_WHERE_USED = {"filtered"}
+_WHERE_USED = {"filtered", "release"}
 _NEWER: dict[str, Any] = {"assumptions": [], "rehearsal": None}
 
 
@@ -133,7 +133,7 @@ def _without(record: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in record.items() if name not in names}
 
 
-_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord)
+_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord, ReleaseRecord)
 
 _found = FindingTable(__name__)
 
@@ -160,6 +160,7 @@ class Certificate:
         witness: what lets a checker prove a number of its own, as JSON values; None without one.
         checked: what the independent checker proves; None where it was not asked.
         filtered: the privacy filter that all releases passed; None where there was none.
+        release: the declared queries over a table that it speaks of; None of anything else.
         schema: that it is written by; what changes a certificate brings it to the newest.
         owner: results of the run that the owner of the data alone may see, for a report; they are
             no part of the certificate, and are never written with it.
@@ -181,6 +182,7 @@ class Certificate:
     witness: Mapping[str, Any] | None = None
     checked: CheckRecord | None = None
     filtered: FilterRecord | None = None
+    release: ReleaseRecord | None = None
     owner: Mapping[str, Any] | None = None
     schema: str = SCHEMA_VERSION
 
@@ -191,8 +193,8 @@ class Certificate:
 
     @property
     def scope(self) -> Scope:
-        """Whether it speaks of the plan alone, or of the code too."""
-        return scope_of(self.rehearsal)
+        """Whether it speaks of the plan alone, of the code too, or of a declared release."""
+        return scope_of(self.rehearsal, self.release)
 
     @property
     def claim_exceeded(self) -> bool:
@@ -256,6 +258,7 @@ class Certificate:
             self.plan,
             code=self.subject.code_hash is not None,
             rehearsal=self.rehearsal,
+            release=self.release,
             findings=self.findings,
             run=self.run,
             proved=self.guarantee,
@@ -287,6 +290,8 @@ class Certificate:
         }
         if self.filtered is not None:
             record["filtered"] = self.filtered.to_dict()
+        if self.release is not None:
+            record["release"] = self.release.to_dict()
         record = written_as(self.schema, record)
         return record | {"digest": files.digest(record)}
 
@@ -318,6 +323,7 @@ class Certificate:
             witness=record["witness"],
             checked=_read(CheckRecord, record["checked"]),
             filtered=_read(FilterRecord, record.get("filtered")),
+            release=_read(ReleaseRecord, record.get("release")),
             schema=record["schema"],
         )
         _check_derived(stated, made.to_dict())

@@ -26,6 +26,9 @@ _found = FindingTable(__name__)
 FLOAT_NOISE = "float-noise"
 """Rule of the finding that a noise backend with exact samplers removes."""
 
+MADE_UP = "made-up-data"
+"""Rule of the finding that the rows of a run were made up."""
+
 LARGE_DELTA = 0.1
 """From this δ on a statement is near to trivial: whoever publishes the whole data set with
 probability δ keeps (0, δ). NIST SP 800-226 wants it small beside 1/n, which from here on fails for

@@ -19,8 +19,8 @@ from dpaudit.base.numbers import holds
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding
 from dpaudit.certificate.filtering import FilterRecord
-from dpaudit.certificate.findings import delta_findings, plan_findings
-from dpaudit.certificate.records import SubjectRecord
+from dpaudit.certificate.findings import FLOAT_NOISE, delta_findings, plan_findings
+from dpaudit.certificate.records import ReleaseRecord, SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
@@ -38,6 +38,7 @@ def certify(
     findings: Sequence[Finding] = (),
     not_covered: Sequence[str] = (),
     filtered: FilterRecord | None = None,
+    release: ReleaseRecord | None = None,
 ) -> Certificate:
     """Prove what can be proved of a plan.
 
@@ -56,6 +57,8 @@ def certify(
         filtered: the privacy filter that all releases of a run passed. What is proved is the
             lesser of its ε and that of the plan; claims of other kinds than (ε, δ) are judged by
             the plan alone.
+        release: the declared queries over a table, where the plan is theirs. Exact samplers draw
+            all noise of a release that is deployed, so that floats are no open point of it.
 
     Raises:
         InputError: if δ is missing where there is no pure guarantee, or is invalid, or the filter
@@ -101,7 +104,7 @@ def certify(
         *reasons,
         *notes,
         *delta_findings(claim, delta),
-        *plan_findings(plan),
+        *(each for each in plan_findings(plan) if release is None or each.rule != FLOAT_NOISE),
         *findings,
     )
     made = Certificate(
@@ -116,6 +119,7 @@ def certify(
         not_covered=tuple(not_covered),
         versions=versions(),
         filtered=filtered,
+        release=release,
     )
     return made.restated()
 

@@ -85,6 +85,21 @@ class SubjectRecord:
 
 
 @dataclass(frozen=True)
+class ReleaseRecord(Record):
+    """The declared queries over a table of which a certificate of scope *release* speaks.
+
+    Attributes:
+        source: name of the table's source.
+        queries: each query in words.
+        declaration: SHA-256 of schema, bounds and queries as they were written.
+    """
+
+    source: str
+    queries: tuple[str, ...]
+    declaration: str
+
+
+@dataclass(frozen=True)
 class CheckRecord(Record):
     """What the independent checker proves of a plan.
 

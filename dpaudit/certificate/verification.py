@@ -19,9 +19,17 @@ from dpaudit.certificate.assumptions import THIRD
 from dpaudit.certificate.certificate import SCHEMA_VERSION, Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly
+from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
+from dpaudit.mechanisms import (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    StableHistogram,
+    TopK,
+)
 from dpaudit.plan import Plan
 
 TOLERANCE = 1e-9
@@ -29,6 +37,15 @@ TOLERANCE = 1e-9
 
 _DIGITS = 1e-6
 """Relative difference of everything else that is recomputed."""
+_OF_RELEASES = (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    StableHistogram,
+    TopK,
+)
+"""Mechanisms that the queries of a release use."""
 _GRID = "directions"
 """The native parameter that describes a grid: versions may choose another; it promises nothing."""
 
@@ -44,6 +61,8 @@ def verify(certificate: Certificate) -> None:
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
+    if certificate.release is not None:
+        _check_release(certificate)
     if certificate.filtered is not None and certificate.run is None:
         raise TamperedError("filtered is stated without a run: nothing passed that filter.")
     proved, again = certificate.guarantee, recomputed(certificate)
@@ -72,6 +91,39 @@ def verify(certificate: Certificate) -> None:
         )
 
 
+def _check_release(certificate: Certificate) -> None:
+    """What is said to be a release has the form of one: no code, and no mechanism of another kind.
+
+    A record of a release lifts what is known of the proof, so that one which was put beside the
+    plan of some code must not pass. That the table was worked off as the record says, its maker
+    says; ``dpaudit certify`` makes plan and declaration again from the release file.
+    """
+    made = certificate.release
+    assert made is not None
+    subject = certificate.subject
+    code = subject.code_hash is not None or subject.location or subject.configuration
+    if code or certificate.rehearsal is not None or certificate.filtered is not None:
+        raise TamperedError("release is stated of a subject that has code; a release has none.")
+    if (certificate.run or {}).get("ledger", {}).get("external"):
+        raise TamperedError("release is stated of a run whose noise was drawn elsewhere.")
+    data = (certificate.run or {}).get("summary", {}).get("data", made.source)
+    said = any(each.rule == MADE_UP for each in certificate.findings)
+    if said != (data != made.source):
+        raise TamperedError(
+            f"the run is of {shown(data)}, and the findings {'' if said else 'do not '}say that "
+            "its rows were made up."
+        )
+    for each in certificate.plan.invocations:
+        query = each.at.rpartition(": ")[0] or each.at
+        known = any(said.startswith((f"{each.at}: ", f"{query}: ")) for said in made.queries)
+        plain = each.sampling is None and each.group is None and each.contribution is None
+        if not (known and plain and isinstance(each.mechanism, _OF_RELEASES)):
+            raise TamperedError(
+                f"release is stated of a plan with {shown(each.at)}, which is of none of its "
+                "queries."
+            )
+
+
 def recomputed(certificate: Certificate) -> Certificate:
     """Make plan, claim, audits and the author's findings into a certificate anew."""
     proved = certificate.guarantee
@@ -84,6 +136,7 @@ def recomputed(certificate: Certificate) -> Certificate:
         accountant=named[0] if len(named) == 1 else AccountantName.BEST,
         findings=[each for each in certificate.findings if each.rule not in RESERVED],
         filtered=certificate.filtered,
+        release=certificate.release,
     ).with_audits(certificate.audits)
     rehearsal = certificate.rehearsal
     if certificate.schema == SCHEMA_VERSION and rehearsal is not None:

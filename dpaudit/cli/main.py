@@ -20,7 +20,13 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands
+from dpaudit.cli import (
+    audit_command,
+    commands,
+    plan_commands,
+    project_commands,
+    release_command,
+)
 from dpaudit.cli.command import App, Derived, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError, guarded
 from dpaudit.cli.option_groups import with_options
@@ -64,6 +70,7 @@ _KERNEL: dict[str, Any] = {
     "certify": commands.certify,
     "calibrate": plan_commands.calibrate,
     "run": commands.run,
+    "release": release_command.release,
     "audit": audit_command.audit,
     "replay": project_commands.replay,
     "report": commands.report,

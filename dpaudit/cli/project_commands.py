@@ -63,6 +63,9 @@ def exit_of_project(outcome: ProjectOutcome) -> Exit:
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
+    survey: Annotated[
+        bool, typer.Option("--survey", help="An algorithm in Python, attacked: a survey.")
+    ] = False,
     counts: Annotated[
         bool, typer.Option("--counts", help="Counts and sums of rows, several a person.")
     ] = False,
@@ -71,11 +74,16 @@ def init(
     ] = False,
     training: Annotated[bool, typer.Option("--training", help="A training with opacus.")] = False,
 ) -> None:
-    """Start a project: an algorithm (a survey by default), a plan, a project file, a test, CI."""
+    """Start a project: a release of a table (or code), a project file, a test, CI."""
     from dpaudit.cli import show_project
     from dpaudit.project.scaffold.scaffolding import Kind, scaffold
 
-    wanted = {Kind.COUNTS: counts, Kind.LIBRARY: library, Kind.TRAINING: training}
+    wanted = {
+        Kind.SURVEY: survey,
+        Kind.COUNTS: counts,
+        Kind.LIBRARY: library,
+        Kind.TRAINING: training,
+    }
     kinds = [kind for kind, given in wanted.items() if given]
     if len(kinds) > 1:
         raise typer.BadParameter(f"--{kinds[0]} and --{kinds[1]} are both given; keep one")

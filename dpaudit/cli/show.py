@@ -138,10 +138,14 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
         facts.add_row("checked", escape(f"independently: the checker {certificate.checked}"))
     plan = certificate.plan
     facts.add_row("protects", f"one {escape(str(plan.unit))} ({plan.relation}, {plan.trust})")
-    for invocation in plan.invocations[:5]:
-        facts.add_row("invocation", escape(_invocation(invocation)))
-    if len(plan.invocations) > 5:
-        facts.add_row("", f"… and {len(plan.invocations) - 5} more")
+    if certificate.release is not None:
+        for said in certificate.release.queries:
+            facts.add_row("query", escape(said))
+    else:
+        for invocation in plan.invocations[:5]:
+            facts.add_row("invocation", escape(_invocation(invocation)))
+        if len(plan.invocations) > 5:
+            facts.add_row("", f"… and {len(plan.invocations) - 5} more")
     if groups := {each.group.name for each in plan.invocations if each.group is not None}:
         facts.add_row("groups", escape(f"{len(groups)}, and no {plan.unit} belongs to two"))
     if certificate.run is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
+from dpaudit.base.optional_import import LIBRARIES
 from dpaudit.cli import show
 from dpaudit.cli.show import answered, answering, say
 from dpaudit.project.targets import imported_names
@@ -56,5 +57,7 @@ def scaffolded(name: str, written: Sequence[Path]) -> None:
     show.written(*written)
     code = [path for path in written if path.suffix == ".py" and path.parent == Path(name)]
     wanted = {each for path in code for each in imported_names(path)} - {each.stem for each in code}
+    wanted |= set() if code else set(LIBRARIES["tables"])  # without code it is a release file
     first = "" if all(map(find_spec, wanted)) else "pip install -r requirements.txt && "
-    say(f"next: cd {escape(name)} && {first}dpaudit check", soft_wrap=True)
+    then = "dpaudit check" if code else "dpaudit release visits.toml --plan && dpaudit check"
+    say(f"next: cd {escape(name)} && {first}{then}", soft_wrap=True)

@@ -78,12 +78,22 @@ def read_plan_file(path: Path | str) -> PlanFile:
     return read_plan(files.read_toml(path, what="plan file"))
 
 
+def is_release(content: Mapping[str, Any]) -> bool:
+    """Whether the tables of a file declare queries over a table, and no plan."""
+    return bool({"data", "query"} & content.keys())
+
+
 def read_plan(content: Mapping[str, Any]) -> PlanFile:
     """Return what the tables of a plan file say.
 
     Raises:
         InputError: as :func:`read_plan_file`.
     """
+    if is_release(content):
+        raise InputError(
+            "it is a release file and no plan: its noise is the least for its claim already, as "
+            "dpaudit release FILE --plan shows."
+        )
     content = toml_tables.table("plan file", content, ("plan", "claim", "invocation"))
     with toml_tables.with_example('unit = "row", relation = "add-remove", trust = "central"'):
         facts = toml_tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))

@@ -30,11 +30,11 @@ from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Claim, Finding, SubjectRecord
+from dpaudit.certificate import Claim, Finding, ReleaseRecord, SubjectRecord
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
-from dpaudit.project.plan_file import read_plan_file
+from dpaudit.project.plan_file import is_release, read_plan
 from dpaudit.project.subject import Subject
 
 
@@ -182,6 +182,7 @@ class Target:
         findings: what is known before any proof.
         not_covered: what it leaves open.
         subject: the algorithm, or None for a plan file.
+        release: what a certificate says of declared queries over a table; None of anything else.
     """
 
     record: SubjectRecord
@@ -190,6 +191,7 @@ class Target:
     findings: tuple[Finding, ...]
     not_covered: tuple[str, ...]
     subject: Subject | None = None
+    release: ReleaseRecord | None = None
 
 
 def registered_subjects() -> dict[str, type[Subject]]:
@@ -289,7 +291,7 @@ def parse_table(option: str, text: str, example: str) -> dict[str, Any]:
 
 
 def find_target(name: str, settings: Mapping[str, Any]) -> Target:
-    """A plan file (by its ending) or a subject.
+    """A plan file or a release file (by its ending), or a subject.
 
     Raises:
         InputError: if it does not exist or is not valid.
@@ -297,7 +299,10 @@ def find_target(name: str, settings: Mapping[str, Any]) -> Target:
     if name.endswith(".toml"):
         if settings:
             raise InputError("--set is given for a plan file; edit the file instead.")
-        content = read_plan_file(name)
+        tables = files.read_toml(name, what="plan file")
+        if is_release(tables):
+            return _release_target(name, tables)
+        content = read_plan(tables)
         record = SubjectRecord(name=Path(name).name)
         return Target(record, content.plan, content.claim, content.findings, ())
     return _target(name, find_subject(name, settings))
@@ -307,6 +312,15 @@ def _target(name: str, subject: Subject) -> Target:
     with foreign(name, public=True):
         stated = subject.plan(), subject.claim(), subject.findings(), subject.not_covered()
     return Target(subject_record(name, subject), *stated, subject)
+
+
+def _release_target(name: str, tables: Mapping[str, Any]) -> Target:
+    """A release file: its plan has the least noise for its claim."""
+    from dpaudit.project.declared_release import DeclaredRelease
+
+    subject = DeclaredRelease.read(tables, Path(name).parent)
+    record = SubjectRecord(name=Path(name).name)
+    return Target(record, subject.plan(), subject.claim(), (), (), subject, subject.release.record)
 
 
 def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:

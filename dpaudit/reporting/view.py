@@ -18,6 +18,13 @@ from dpaudit.reporting.checklists.model import Checklist
 from dpaudit.reporting.curves import Growth, growth
 from dpaudit.reporting.figures.plot import Figure
 from dpaudit.reporting.figures.privacy import figures, growth_figure, roc_figure, series_figures
+from dpaudit.reporting.results import (
+    ResultTable,
+    cut_rows,
+    is_told,
+    result_tables,
+    warning_of_owner,
+)
 from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 from dpaudit.reporting.wording.tables import Row
@@ -59,6 +66,9 @@ class View:
         growth_figure: the same, drawn.
         audits: what was attacked.
         checklists: what the certificate answers of published checklists.
+        results: of a declared release, a table for each query.
+        cut: what the bounds of a release cut, for its owner alone.
+        warning: what follows from having read that.
         summary: results of a run.
         series: curves of a run, drawn.
         series_rows: curves of a run, in numbers.
@@ -74,6 +84,9 @@ class View:
     growth_figure: Figure | None
     audits: tuple[AuditView, ...]
     checklists: tuple[Checklist, ...]
+    results: tuple[ResultTable, ...]
+    cut: tuple[tuple[str, str], ...]
+    warning: str
     summary: tuple[tuple[str, str], ...]
     series: tuple[Figure, ...]
     series_rows: tuple[tables.Row, ...]
@@ -88,7 +101,8 @@ def views(
 
 def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
     """Gather what the formats for people show of a certificate."""
-    run = _with_owner(certificate.run or {}, certificate.owner or {})
+    shown = {} if is_told(certificate) else certificate.owner or {}
+    run = _with_owner(certificate.run or {}, shown)
     grown = growth(certificate)
     return View(
         certificate=certificate,
@@ -101,6 +115,9 @@ def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View
         growth_figure=None if grown is None else growth_figure(certificate, grown),
         audits=tuple(_audit(certificate, n, a) for n, a in enumerate(certificate.audits, 1)),
         checklists=checklists(certificate),
+        results=result_tables(certificate),
+        cut=cut_rows(certificate),
+        warning=warning_of_owner(certificate),
         summary=tables.facts(run.get("summary", {})),
         series=series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),

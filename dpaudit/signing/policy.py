@@ -28,6 +28,7 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import (
     Certificate,
     Premise,
+    Scope,
     Severity,
     Standing,
     Verdict,
@@ -191,6 +192,8 @@ class Policy(fields.Record):
         subject: names, of which one must be its subject's: another signed one is not this one.
         plan_hash: of its plan.
         code_hash: of its code.
+        declaration: digest of a release file, of which its release must be.
+        scope: what it may speak of; where *sealed* is wanted a release will do.
         enforced: assumptions that hold by construction.
         tested: assumptions that were tested, or are enforced.
         secure_noise: whether exact samplers must have drawn the noise of its run, from no seed.
@@ -217,6 +220,8 @@ class Policy(fields.Record):
     subject: tuple[fields.Name, ...] = ()
     plan_hash: Annotated[str, _hash] | None = None
     code_hash: Annotated[str, _hash] | None = None
+    declaration: Annotated[str, _hash] | None = None
+    scope: tuple[Scope, ...] = ()
     enforced: tuple[Premise, ...] = ()
     tested: tuple[Premise, ...] = ()
     secure_noise: bool = False
@@ -319,6 +324,10 @@ def _lacks_facts(policy: Policy, seen: Seen) -> Iterator[str]:
     yield from _other("subject", subject.name, policy.subject)
     yield from _other("plan_hash", certificate.plan.hash, [policy.plan_hash])
     yield from _other("code_hash", subject.code_hash, [policy.code_hash])
+    declared = None if certificate.release is None else certificate.release.declaration
+    yield from _other("declaration", declared, [policy.declaration])
+    if policy.scope and not any(certificate.scope.keeps(each) for each in policy.scope):
+        yield from _other("scope", certificate.scope, policy.scope)
     by = None if proved is None else str(proved.accountant)
     yield from _other("accountant", by, policy.accountants)
     if policy.limit or policy.laws:
@@ -337,9 +346,10 @@ def _lacks_facts(policy: Policy, seen: Seen) -> Iterator[str]:
 def _lacks_standings(policy: Policy, seen: Seen) -> Iterator[str]:
     """Yield what its proof rests on; of a plan without code nothing is known."""
     known = {each.premise: each.standing for each in seen.certificate.known_assumptions()}
+    silent = seen.certificate.subject.code_hash is None and seen.certificate.release is None
     wanted = dict.fromkeys(policy.tested, Standing.TESTED)
     for premise, least in (wanted | dict.fromkeys(policy.enforced, Standing.ENFORCED)).items():
-        if seen.certificate.subject.code_hash is None and premise is not Premise.LAWS:
+        if silent and premise is not Premise.LAWS:
             yield "the certificate speaks of no code; the policy wants to know how it behaves."
         elif known[premise].rank > least.rank:
             yield f"{str(premise)!r} is {known[premise]}; the policy wants it {least}."

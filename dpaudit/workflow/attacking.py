@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,7 +40,7 @@ from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search, around, patterns
 from dpaudit.auditing.subjects.transcripts import audit_transcript
-from dpaudit.base import toml_tables, validate
+from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
@@ -59,7 +60,7 @@ from dpaudit.plan import (
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.audit_request import EACH, AuditRequest
 from dpaudit.project.foreign import Program, foreign
-from dpaudit.project.plan_file import read_plan_file
+from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, find_code, find_target, load_function
@@ -292,6 +293,11 @@ NO_AUDIT = "No audit was made: "
 """How a certificate begins to say why nobody attacked it."""
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
 
+_OF_RELEASE = (
+    "a release file has no code of an author to attack: declared queries alone see its rows, and "
+    "the mechanisms that they use are attacked by this package's own audits."
+)
+
 
 @dataclass(frozen=True)
 class AuditOutcome:
@@ -374,6 +380,9 @@ def _found(request: AuditRequest) -> Target | Callable[..., Any]:
     if request.command:
         return Program.of(request.target)
     if request.target.endswith(".toml"):
+        is_file = Path(request.target).is_file()
+        if is_file and is_release(files.read_toml(request.target, what="plan file")):
+            raise InputError(_OF_RELEASE)
         raise InputError("a plan file has no code to attack; audit its subject or function.")
     find = find_target if request.through_run else find_code
     return find(request.target, request.settings)
@@ -450,7 +459,7 @@ def with_planned_audits(
     """
     claim = _tested(certificate)
     if entry.audits is None:
-        if target.subject is None or claim is None:
+        if target.subject is None or target.release is not None or claim is None:
             return certificate
         try:
             _refuse_several(target.subject)
@@ -504,6 +513,8 @@ def _attack_planned(
         return [_enumerate(request, target, claim)]
     if request.code is not None:
         return [_attack_stated_code(request, target.plan, claim, label)]
+    if target.release is not None:
+        raise InputError(_OF_RELEASE)
     if target.subject is None:
         raise InputError(
             'a plan file has no code to attack; give code = "FILE.py:function" and a pair, or '

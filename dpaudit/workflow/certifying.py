@@ -66,4 +66,5 @@ def certified(
         accountant=accountant,
         findings=(*target.findings, *extra),
         not_covered=target.not_covered,
+        release=target.release,
     )

@@ -120,7 +120,8 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
 
 def _scope(old: Scope, new: Scope) -> Iterator[Change]:
     if old is not new:
-        direction = Direction.BETTER if new is Scope.CODE else Direction.WORSE
+        ranks = list(Scope).index(old), list(Scope).index(new)
+        direction = Direction.BETTER if ranks[1] > ranks[0] else Direction.WORSE
         yield Change(SCOPE, str(old), str(new), direction)
 
 

@@ -93,8 +93,12 @@ LIST = ".dpaudit-files.json"
 """Names the budgets, and the files that dpaudit wrote, and may therefore replace or remove."""
 
 
-def refuse_unwritable(folder: Path) -> None:
+def refuse_unwritable(folder: Path, *, what: str = "reports") -> None:
     """Check, before any work, that a folder can be written or made. Makes nothing.
+
+    Args:
+        folder: that is to be written.
+        what: it is for.
 
     Raises:
         InputError: if it cannot.
@@ -104,11 +108,11 @@ def refuse_unwritable(folder: Path) -> None:
         there = there.parent
     if not there.is_dir():
         raise InputError(
-            f"reports {files.shown(folder)} cannot be made: {files.shown(there)} is no folder."
+            f"{what} {files.shown(folder)} cannot be made: {files.shown(there)} is no folder."
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(
-            f"reports {files.shown(folder)} cannot be written: {files.shown(there)} is read-only; "
+            f"{what} {files.shown(folder)} cannot be written: {files.shown(there)} is read-only; "
             "give another folder."
         )
 

@@ -122,14 +122,14 @@ def replay_command(subject: Subject, name: str, data: str, seed: int) -> str:
 def with_rehearsal(
     certificate: Certificate, target: Target, *, data: str | None = None
 ) -> Certificate:
-    """The certificate after a rehearsal of the code; as it is for a plan file, which has none.
+    """The certificate after a rehearsal of the code; as it is where no code is.
 
     Args:
         certificate: of the target.
         target: what is rehearsed.
         data: name of the data; the subject's default where not given.
     """
-    if target.subject is None:
+    if target.subject is None or target.release is not None:
         return certificate
     outcome = rehearse_subject(target.subject, target.record.name, plan=certificate.plan, data=data)
     return certificate.with_rehearsal(outcome.record, outcome.findings)

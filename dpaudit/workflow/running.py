@@ -20,7 +20,12 @@ from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_exactly
+from dpaudit.certificate.findings import (
+    FLOAT_NOISE,
+    MADE_UP,
+    float_samplers,
+    is_drawn_exactly,
+)
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -31,11 +36,12 @@ from dpaudit.ledger import (
 )
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
-from dpaudit.project.targets import find_target, parse_settings
+from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
+from dpaudit.workflow.results import abridged, prepared, write_results
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
@@ -141,8 +147,44 @@ def run_subject(
         TamperedError: if the ledger's file is not what the ledger wrote.
     """
     target = find_target(name, parse_settings(settings))
+    if target.release is not None:
+        raise InputError(f"{name} is a release file; run it with dpaudit release.")
+    return run_target(
+        target,
+        name,
+        data,
+        seed,
+        folder,
+        float_noise=float_noise,
+        durability=durability,
+        anchor=anchor,
+        rehearse=rehearse,
+        most=most,
+        charging=charging,
+        witness=witness,
+    )
+
+
+def run_target(
+    target: Target,
+    name: str,
+    data: str | None,
+    seed: int | None,
+    folder: Path,
+    *,
+    float_noise: bool = False,
+    durability: Durability = Durability.PROCESS,
+    anchor: Path | None = None,
+    rehearse: bool = True,
+    most: int = MOST,
+    charging: Charging | None = None,
+    witness: bool | None = None,
+) -> tuple[Certificate, tuple[Path, ...]]:
+    """Run a target; as :func:`run_subject`, which finds it by its name."""
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
+    if target.release is not None:
+        prepared(folder)
     if seed is not None and float_noise:
         raise InputError("float_noise is given with a seed, which implies it; leave it out.")
     if charging is not None and (seed is not None or anchor is not None):
@@ -152,7 +194,7 @@ def run_subject(
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
-    if rehearse:
+    if rehearse and target.release is None:
         rehearsal = rehearse_on(
             target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
         )
@@ -192,7 +234,9 @@ def run_subject(
     run.setdefault("series", {})
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
-    certificate = certified(target, extra=(*_noise_findings(record), *left))
+    made_up = target.release is not None and data != target.subject.default_data
+    rows = [_found(MADE_UP, data=data)] if made_up else []
+    certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
@@ -200,14 +244,29 @@ def run_subject(
     certificate = certificate.with_run(run | {"ledger": record}, seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
-    written = (journal, *save(certificate, folder))
+    tables: tuple[Path, ...] = ()
+    if target.release is not None:
+        tables = write_results(run["results"], folder, made_up=made_up)
+        run["results"] = abridged(run["results"])
+    written = (*tables, journal, *save(certificate, folder))
     if charging is not None and reserved is not None:
         charging.ran(reserved, journal, certificate)
     owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
     if owner is None:
         return certificate, written
     private = files.pretty_json(_results(f"{name} for its owner", owner))
-    return certificate, (*written, files.write(folder / OWNER, private))
+    if target.release is None:
+        return certificate, (*written, files.write(folder / OWNER, private))
+    return certificate, (*written, _kept_apart(folder / "owner", private))
+
+
+def _kept_apart(folder: Path, private: str) -> Path:
+    """What the owner alone may see, in a folder of its own that nobody else may open."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    path = files.write(folder / OWNER, private)
+    path.chmod(0o600)
+    return path
 
 
 def _kept(ledger: Ledger, journal: Path) -> str:

@@ -93,7 +93,7 @@ def _untried(certificate: Certificate) -> Iterator[str]:
             why.setdefault(each.evidence, []).append(str(each.premise))
     for evidence, premises in why.items():
         yield f"warning, only assumed: {'; '.join(premises)}. {evidence}"
-    if not certificate.audits:
+    if not certificate.audits and certificate.release is None:
         said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
         yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")
 

@@ -8,7 +8,7 @@ import numpy.fft  # noqa: F401  # pytester forgets what is loaded within, and nu
 import pytest
 
 from dpaudit import AuditPair, Claim, InputError, Laplace, Mechanism
-from dpaudit.pytest_plugin import PrivacyViolationError, assert_private
+from dpaudit.pytest_plugin import PrivacyViolationError, assert_certified, assert_private
 
 pytest_plugins = "pytester"
 
@@ -106,3 +106,34 @@ def test_pytest_starts_no_slower():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "scipy", "sklearn"} & set(eval(run.stdout))
+
+
+def test_a_release_file_is_certified_and_tried_on_made_up_rows(tmp_path):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("opendp")
+    text = """
+        [data]
+        source = "there-are-none.csv"
+        unit = "patient"
+        columns.ward = { type = "text", values = ["A"] }
+        [privacy]
+        relation = "add-remove"
+        claim = { epsilon = 1 }
+        rows_per_unit = 1
+        [[query]]
+        count = true
+        by = "ward"
+    """
+    path = tmp_path / "visits.toml"
+    path.write_text(text)
+    certificate = assert_certified(path, rows=20)
+    assert len(certificate.run["results"][0]["rows"]) == 2
+    assert assert_certified(path, rows=0).run is None
+
+
+def test_a_plan_that_is_not_certified_fails(tmp_path):
+    path = tmp_path / "plan.toml"
+    plan = '[plan]\nrelation = "add-remove"\n[claim]\nepsilon = 0.1\n'
+    path.write_text(f'{plan}[[invocation]]\nmechanism = "laplace"\nscale = 1\nsensitivity = 1\n')
+    with pytest.raises(PrivacyViolationError, match="claim-exceeded"):
+        assert_certified(path)

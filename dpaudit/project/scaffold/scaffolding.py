@@ -27,13 +27,14 @@ _OWN = re.compile(r"@DPAUDIT(\[[\w,]+\])?@")
 class Kind(StrEnum):
     """What a new project is about."""
 
+    RELEASE = "release"
     SURVEY = "survey"
     COUNTS = "counts"
     LIBRARY = "library"
     TRAINING = "training"
 
 
-def scaffold(name: str, kind: Kind = Kind.SURVEY, *, within: Path | str = ".") -> tuple[Path, ...]:
+def scaffold(name: str, kind: Kind = Kind.RELEASE, *, within: Path | str = ".") -> tuple[Path, ...]:
     """Make a folder with a project that passes its own check.
 
     Args:

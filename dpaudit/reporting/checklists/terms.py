@@ -266,6 +266,7 @@ def _of_record(facts: Facts) -> dict[str, Any]:
         "uncounted": listed(facts.found(Rules.UNCOUNTED)),
         "not_covered": len(certificate.not_covered),
         "tuning": any(map(_TUNING.search, certificate.not_covered)),
+        "release": certificate.release is not None,
         "code": certificate.subject.code_hash is not None,
         "configuration": listed(sorted(certificate.subject.configuration)),
         "run": run is not None,

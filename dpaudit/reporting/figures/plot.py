@@ -90,6 +90,7 @@ class Plot:
         lines: curves, the first at the bottom.
         dots: points, above the curves.
         square: whether both axes run from 0 to 1.
+        rows: how many rows of a table stand along the vertical axis, from the top; 0 for numbers.
         floor: where a logarithmic vertical axis ends, which stands for 0; None for a linear axis.
     """
 
@@ -99,6 +100,7 @@ class Plot:
     dots: tuple[Dot, ...] = ()
     square: bool = False
     floor: float | None = None
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ def markup(plot: Plot, name: str) -> str:
             _line(axes, line)
         for dot in plot.dots:
             _dot(axes, dot)
+        if plot.rows:
+            _rows(axes, plot.rows)
         if plot.floor is not None:
             _logarithmic(axes, plot.floor)
         buffer = io.StringIO()
@@ -98,6 +100,13 @@ def _dot(axes: Any, dot: Dot) -> None:
         clip_on=False,
         zorder=5,
     )
+
+
+def _rows(axes: Any, rows: int) -> None:
+    """Rows of a table, from the top, of which every so many is numbered."""
+    step = -(-rows // 15)
+    axes.set_ylim(rows + 0.5, 0.5)
+    axes.set_yticks(range(1, rows + 1, step))
 
 
 def _logarithmic(axes: Any, floor: float) -> None:

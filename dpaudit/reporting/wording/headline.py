@@ -19,12 +19,18 @@ from dpaudit.certificate import (
     Standing,
     Verdict,
 )
-from dpaudit.certificate.findings import float_samplers
+from dpaudit.certificate.findings import MADE_UP, float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.mechanisms import Opaque
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
+_SPEAKS_OF = {
+    Scope.PLAN: "plan",
+    Scope.CODE: "plan and the code",
+    Scope.RELEASE: "release",
+    Scope.SEALED: "plan and the sealed code",
+}
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 
 
@@ -137,7 +143,7 @@ def _label(certificate: Certificate) -> str:
         return verdict
     if _is_by_filter(certificate):
         return f"{verdict}: what a privacy filter admitted, if its record is true"
-    of = f"{verdict}: the {'plan and the code' if certificate.scope is Scope.CODE else 'plan'}"
+    of = f"{verdict}: the {_SPEAKS_OF[certificate.scope]}"
     return f"{of}, if what others state is true" if _stated_laws(certificate) else of
 
 
@@ -153,7 +159,9 @@ def _stated_laws(certificate: Certificate) -> str:
 
 
 def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
-    """Tell how the noise of a run was drawn, where that is no deployment's way."""
+    """Tell how a run came by its rows and its noise, where that is no deployment's way."""
+    if any(each.rule == MADE_UP for each in certificate.findings):
+        return ("Its results are of made-up rows: they show what a release looks like, no more.",)
     ledger = (certificate.run or {}).get("ledger", {})
     if ledger.get("seeded"):
         return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
@@ -189,18 +197,24 @@ def rests_on(certificate: Certificate) -> str:
     if not certificate.assumptions:
         return "This certificate is of an older kind, which says nothing of the code."
     laws = _stated_laws(certificate)
+    if certificate.scope is Scope.RELEASE:
+        return f"{words.RELEASE} {_known(certificate)} {laws}".rstrip()
     if certificate.subject.code_hash is None:
         return (
             "It speaks of the plan alone: what is proved rests on code that does what the plan "
             f"declares and nothing else, and no code was tested. {laws}".rstrip()
         )
-    counted = Counter(each.standing for each in certificate.assumptions)
-    known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
-    said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}."
-    said = f"{said} {laws}".rstrip()
+    said = f"{_known(certificate)} {laws}".rstrip()
     if certificate.scope is Scope.CODE:
         return f"It speaks of the plan and of the code that was rehearsed. {said}"
     return f"It speaks of the plan alone: whether code follows it was not tested. {said}"
+
+
+def _known(certificate: Certificate) -> str:
+    """How many assumptions are known in which way."""
+    counted = Counter(each.standing for each in certificate.assumptions)
+    known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
+    return f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}."
 
 
 def _open_points(certificate: Certificate) -> str:

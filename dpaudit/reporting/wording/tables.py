@@ -184,6 +184,9 @@ def _making(certificate: Certificate) -> Iterator[str]:
         yield f"{line} -o certificate.json"
     elif not named:
         yield "# it was made in Python, or of several audits: no command makes all of it"
+    elif certificate.release is not None and "ledger" in run and certificate.seed is not None:
+        given = ["--seed", str(certificate.seed), *_synthetic(run["summary"]["data"])]
+        yield shlex.join(["dpaudit", "release", subject.name, *given, "-o", "out"])
     elif "ledger" in run and certificate.seed is not None:
         given = ["--data", str(run["summary"]["data"]), "--seed", str(certificate.seed)]
         yield shlex.join(["dpaudit", "run", *named, *given, *["--no-rehearsal"] * (made is None)])
@@ -199,6 +202,12 @@ def _making(certificate: Certificate) -> Iterator[str]:
         yield shlex.join(["dpaudit", "certify", *named, *given, "-o", "certificate.json"])
     if audits and line is None:
         yield "# and its audits, each by the command that stands beside it"
+
+
+def _synthetic(data: str) -> list[str]:
+    """The option for so many made-up rows, where these were the data."""
+    words = data.split()
+    return ["--synthetic", words[1]] if words[0] == "synthetic" and len(words) == 2 else []
 
 
 def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:

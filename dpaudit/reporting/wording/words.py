@@ -24,6 +24,10 @@ STANDINGS: str = _WORDS["standings"]["all"]
 """What the words for assumptions mean."""
 ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
 """What each accountant composes."""
+RELEASE: str = _WORDS["release"]["all"]
+"""What a certificate of declared queries speaks of."""
+RESULTS: str = _WORDS["release"]["results"]
+"""What the tables of a release show."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
 FINDINGS: str = _WORDS["findings"]["all"]
@@ -84,7 +88,9 @@ def _of_relation(table: str, relation: Relation, unit: PrivacyUnit | None = None
 
 
 def published(certificate: Certificate) -> tuple[str, ...]:
-    """Return what the adversary sees, one line for each kind of mechanism."""
+    """Return what the adversary sees: each declared query, or one line for a kind of mechanism."""
+    if certificate.release is not None:
+        return certificate.release.queries
     releases, passed = Counter[str](), Counter[str]()
     filtered = certificate.filtered
     for invocation in certificate.plan.invocations:

@@ -99,6 +99,8 @@ certify survey.py:Survey --set users=20 --rehearse
 calibrate laplace --claim 'epsilon = 1'
 calibrate gaussian --claim 'advantage = 0.1' --set count=3
 run survey.py:Survey --set users=20 --seed 1 -o run
+release visits.toml --plan
+release visits.toml --synthetic 50 -o released
 audit my_code.py:poll --pair '[1, 0]' '[1, 1]' --epsilon 1 --runs 500
 audit survey.py:Survey --set users=20 --runs 500 --seed 1
 observe drawn.py:count --data data.json --library numpy
@@ -149,6 +151,19 @@ scale = 4
 sensitivity = 1
 group = "round 1"
 """
+RELEASE = """
+[data]
+source = "visits.csv"
+unit = "patient_id"
+columns.ward = { type = "text", values = ["A1", "B1"] }
+[privacy]
+relation = "add-remove"
+claim = { epsilon = 1 }
+rows_per_unit = 1
+[[query]]
+count = true
+by = "ward"
+"""
 DRAWN = """
 def count(data, rng):
     import numpy as np
@@ -164,7 +179,7 @@ def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     for name in ("survey.py", "my_code.py"):
         (folder / name).write_text((DOCS / "examples" / name).read_text())
-    given = {"plan.toml": PLAN, "drawn.py": DRAWN, "dpaudit.toml": PROJECT}
+    given = {"plan.toml": PLAN, "visits.toml": RELEASE, "drawn.py": DRAWN, "dpaudit.toml": PROJECT}
     for name, text in {**given, "data.json": "[1, 2]", "people.txt": "ann\nbob\n"}.items():
         (folder / name).write_text(text)
     return folder

@@ -264,7 +264,7 @@ def test_ctrl_c_writes_nothing(tmp_path):
 def test_init(call):
     code, out, _ = call("init", "my-study")
     assert code == 0
-    assert "cd my-study && dpaudit check" in out
+    assert "cd my-study && dpaudit release visits.toml --plan && dpaudit check" in out
     assert Path("my-study/dpaudit.toml").exists()
     code, out, err = call("init", "my-study")
     assert (code, out) == (3, "")

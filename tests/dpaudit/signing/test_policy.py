@@ -15,6 +15,7 @@ from dpaudit import (
     Finding,
     InputError,
     Invocation,
+    Laplace,
     MetricBall,
     Opaque,
     Plan,
@@ -24,7 +25,7 @@ from dpaudit import (
     TrustModel,
     certify,
 )
-from dpaudit.certificate import CheckRecord, SubjectRecord
+from dpaudit.certificate import CheckRecord, ReleaseRecord, SubjectRecord
 from dpaudit.mechanisms import PureBlackBox
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import statement_of
@@ -106,9 +107,41 @@ def test_one_that_cannot_be_meant_is_refused(tmp_path, text, told):
 
 def test_every_demand_has_a_test_of_its_own():
     """Each key, by the name of the test that shows what lacks."""
-    tested = """keys threshold days limit subject plan_hash code_hash enforced tested secure_noise
-    journal anchor accountants laws dpaudit audit never worst checked book current"""
+    tested = """keys threshold days limit subject plan_hash code_hash declaration scope enforced
+    tested secure_noise journal anchor accountants laws dpaudit audit never worst checked book
+    current"""
     assert [each.name for each in fields(Policy)] == tested.split()
+
+
+def of_release():
+    """A certificate of one declared query, whose rows no code of an author saw."""
+    query = replace(response_plan().invocations[0], mechanism=Laplace(100.0), at="visits")
+    release = ReleaseRecord("visits.csv", ("visits: counts of rows",), "cd" * 32)
+    about = {"subject": SubjectRecord("visits.toml"), "claim": Claim(1.0), "release": release}
+    return certify(Plan.of(query), **about)
+
+
+def test_scope():
+    made = of_release()
+    assert lacks(made, scope=["release"]) == lacks(made, scope=["sealed"]) == ""
+    assert "the scope is 'release'; the policy wants 'plan'" in lacks(made, scope=["plan"])
+    for wanted in ("release", "sealed"):
+        assert "the scope is 'plan'" in lacks(CERTIFICATE, scope=[wanted])
+
+
+def test_declaration():
+    assert lacks(of_release(), declaration="cd" * 32) == ""
+    assert "the declaration is" in lacks(of_release(), declaration="ef" * 32)
+    assert "the declaration is none" in lacks(CERTIFICATE, declaration="ef" * 32)
+
+
+def test_what_a_release_enforces():
+    made = of_release()
+    for premise in ("values within the sensitivity", "results from releases"):
+        assert lacks(made, enforced=[premise]) == lacks(made, tested=[premise]) == ""
+    assert "'a unit's name is a person' is assumed" in lacks(
+        made, tested=["a unit's name is a person"]
+    ).replace('"', "'")
 
 
 def test_keys_and_threshold():

@@ -23,7 +23,7 @@ from dpaudit.reporting import suffixes
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("new")
-    scaffold("demo", within=folder)
+    scaffold("demo", Kind.SURVEY, within=folder)
     return folder / "demo"
 
 
@@ -268,10 +268,12 @@ class TestTraining:
 
 
 @pytest.mark.pages
-@pytest.mark.parametrize("kind", [Kind.COUNTS, Kind.LIBRARY])
+@pytest.mark.parametrize("kind", [Kind.RELEASE, Kind.COUNTS, Kind.LIBRARY])
 def test_the_workflows_of_further_kinds_pass_as_they_are(tmp_path, kind):
     if kind is Kind.LIBRARY:
         pytest.importorskip("diffprivlib", exc_type=ImportError)
+    if kind is Kind.RELEASE:
+        pytest.importorskip("duckdb")
     scaffold("new", kind, within=tmp_path)
     folder = tmp_path / "new"
     job = worked(folder, tmp_path / "machine")

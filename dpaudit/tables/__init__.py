@@ -1,0 +1,1 @@
+"""Releases of tables: declared queries over rows that no code of an author touches."""

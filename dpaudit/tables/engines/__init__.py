@@ -1,0 +1,1 @@
+"""What computes the whole numbers of a release: DuckDB here, or on the workers of a cluster."""

@@ -1,0 +1,271 @@
+"""Where rows are: CSV, Parquet and DuckDB files, read as texts by a declared schema.
+
+Nothing is detected. A file that is no table as declared is refused whole, with a sentence that says
+nothing of its rows: neighbouring data sets are neighbours of the table so read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Record
+from dpaudit.base.optional_import import optional_import
+from dpaudit.base.validate import shown
+from dpaudit.tables.expressions import quoted
+
+_LONGEST_HEADER = 1_000_000
+_LONGEST_ROW = 2**23
+"""Longer rows may be refused, with the whole file."""
+_LINE = ord("\n")
+_MARKS = "\t" + "".join(map(chr, range(32, 127)))
+
+
+class Relation(NamedTuple):
+    """A table as DuckDB reads it.
+
+    Attributes:
+        sql: of the relation.
+        size: about how many bytes it has, by which buckets are made.
+    """
+
+    sql: str
+    size: int
+
+
+class Source(Protocol):
+    """A table that can be read once, as texts."""
+
+    @property
+    def name(self) -> str:
+        """What certificates call it: without a path, a password or a host."""
+
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
+        """These columns, all of them as texts.
+
+        Args:
+            connection: to DuckDB.
+            columns: as the source calls them.
+            scratch: a folder that is removed afterwards, for what must be copied first.
+
+        Raises:
+            InputError: if it cannot be read, or lacks a column.
+        """
+
+
+@dataclass(frozen=True)
+class CsvFile(Record):
+    """A CSV file with a header, in UTF-8.
+
+    Attributes:
+        path: of the file.
+        delimiter: between fields.
+        quote: around fields; doubled within them. An empty field without quotes is NULL.
+    """
+
+    path: Path = field(default=Path())
+    delimiter: str = ","
+    quote: str = '"'
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote"):
+            mark = getattr(self, name)
+            if not isinstance(mark, str) or len(mark) != 1 or mark not in _MARKS:
+                raise InputError(f"{name} is {shown(mark)}; it must be one character of ASCII.")
+        if self.delimiter == self.quote:
+            raise InputError(f"quote is {shown(self.quote)}, as the delimiter; they must differ.")
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
+        """A reader of the whole file, of the declared dialect."""
+        csv_ = optional_import("tables", "pyarrow.csv", what="a table in CSV")
+        string = optional_import("tables", "pyarrow", what="a table in CSV").string()
+        names = self._header()
+        _require(columns, names, self.path)
+        try:
+            rows = csv_.open_csv(
+                _WellQuoted(self.path, self.delimiter, self.quote),
+                csv_.ReadOptions(
+                    column_names=names, skip_rows_after_names=1, block_size=_LONGEST_ROW
+                ),
+                csv_.ParseOptions(
+                    delimiter=self.delimiter, quote_char=self.quote, newlines_in_values=True
+                ),
+                csv_.ConvertOptions(
+                    column_types=dict.fromkeys(names, string),
+                    include_columns=columns,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except (OSError, ValueError):
+            raise unreadable(self.path.name) from None
+        name = f"csv_{len(connection.execute('SHOW TABLES').fetchall())}"
+        connection.register(name, rows)
+        return Relation(name, self.path.stat().st_size)
+
+    def _header(self) -> list[str]:
+        _require_file(self.path)
+        try:
+            with self.path.open("rb") as file:
+                line = file.readline(_LONGEST_HEADER).partition(b"\r")[0]
+            text = line.decode("utf-8-sig").rstrip("\n")
+        except (OSError, UnicodeError):
+            raise unreadable(self.path.name) from None
+        rows = list(csv.reader([text], delimiter=self.delimiter, quotechar=self.quote))
+        names = rows[0] if rows else []
+        if not names or len(set(names)) < len(names):
+            raise InputError(
+                f"source {files.shown(self.path)} has no header, or names a column twice."
+            )
+        return names
+
+
+class _WellQuoted(io.RawIOBase):
+    """A file in which each quote opens a field, closes one, or is doubled within one.
+
+    Readers of CSV are lenient in this: what follows an open quote is left out, or made one field.
+    """
+
+    def __init__(self, path: Path, delimiter: str, quote: str) -> None:
+        self._file = path.open("rb")
+        self._mark = ord(quote)
+        self._beside = np.array([ord(delimiter), *b"\r\n", self._mark], dtype=np.uint8)
+        self._quotes = 0
+        self._last = _LINE  # as if a line had ended before the first
+        if self._file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            self._file.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; the last line is ended, as it would not count where it is the header.
+
+        Raises:
+            ValueError: if a quote is wrong.
+        """
+        block = self._file.read(size)
+        found = np.frombuffer(block, dtype=np.uint8)
+        places = np.flatnonzero(found == self._mark)
+        around = np.concatenate(([self._last], found, [_LINE]))
+        opens = (self._quotes + np.arange(len(places))) % 2 == 0
+        beside = np.where(opens, around[places], around[places + 2])
+        if block and self._last == self._mark and self._quotes % 2 == 0:
+            beside = np.append(beside, found[0])  # what follows the end of the block before
+        self._quotes += len(places)
+        if not np.isin(beside, self._beside).all() or (not block and self._quotes % 2):
+            raise ValueError
+        if block and len(block) < size and block[-1] not in b"\r\n":
+            block += b"\n"
+        if block:
+            self._last = block[-1]
+        return block
+
+
+@dataclass(frozen=True)
+class ParquetFile(Record):
+    """A Parquet file.
+
+    Attributes:
+        path: of the file.
+    """
+
+    path: Path = field(default=Path())
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
+        """The declared columns as texts."""
+        _require_file(self.path)
+        return _texts(connection, f"read_parquet({quoted(str(self.path))})", columns, self.path)
+
+
+@dataclass(frozen=True)
+class DuckDbFile(Record):
+    """A table of a DuckDB file, which is only read.
+
+    Attributes:
+        path: of the file.
+        table: its name there.
+    """
+
+    path: Path = field(default=Path())
+    table: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the file and of the table."""
+        return f"{self.path.name}:{self.table}"
+
+    def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
+        """The declared columns as texts."""
+        _require_file(self.path)
+        duckdb = optional_import("tables", "duckdb", what="a release of a table")
+        try:
+            connection.execute(f"ATTACH {quoted(str(self.path))} AS source (READ_ONLY)")
+        except duckdb.Error:
+            raise unreadable(self.path.name) from None
+        name = ".".join(identifier(each) for each in ("source", *self.table.split(".")))
+        return _texts(connection, name, columns, self.path)
+
+
+def identifier(name: str) -> str:
+    """A name as SQL quotes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -> Relation:
+    duckdb = optional_import("tables", "duckdb", what="a release of a table")
+    try:
+        known = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+        (rows,) = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
+    except duckdb.Error:
+        raise unreadable(path.name) from None
+    _require(columns, [each[0] for each in known], path)
+    cast = ", ".join(f"CAST({identifier(e)} AS VARCHAR) AS {identifier(e)}" for e in columns)
+    size = max(8 * len(columns) * int(rows), path.stat().st_size if path.suffix != ".duckdb" else 0)
+    return Relation(f"(SELECT {cast} FROM {relation})", size)
+
+
+def _require(columns: Sequence[str], known: Sequence[str], path: Path) -> None:
+    for name in columns:
+        if name not in known:
+            listed = ", ".join(f"{each:.40}" for each in known[:20])
+            raise InputError(
+                f"source {files.shown(path)} has no column {shown(name)}; it has {listed}."
+            )
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"source {files.shown(path)} does not exist, or is no file.")
+
+
+def unreadable(name: str) -> InputError:
+    """That a file is no table as declared."""
+    return InputError(
+        f"source {name or 'rows'} cannot be read as it is declared (dialect, encoding, or rows "
+        "with another number of fields)."
+    )

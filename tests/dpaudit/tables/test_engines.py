@@ -1,0 +1,232 @@
+"""DuckDB as an engine: which rows count, beside plain Python, whatever they hold."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from effort import examples
+from engine_tables import (
+    COLUMNS,
+    DATES,
+    INTEGERS,
+    MEASURES,
+    NAMES,
+    NUMBERS,
+    ROWS,
+    TEXTS,
+    TRUTHS,
+    carriers,
+    counted,
+    found_of,
+    told,
+    truth,
+    written,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpaudit.base.errors import InputError
+from dpaudit.tables.measures import Aggregate, Measure, Selection
+from dpaudit.tables.schema import Column
+
+duckdb = pytest.importorskip("duckdb", reason="the extra 'tables' is missing")
+
+from dpaudit.tables.engines import duck  # noqa: E402
+from dpaudit.tables.engines.sources import CsvFile, DuckDbFile, ParquetFile, _WellQuoted  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+once = settings(
+    max_examples=examples(10, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+class TestTruth:
+    @once
+    @given(rows=ROWS)
+    def test_integers_are_those_of_plain_python(self, rows, folder):
+        found = found_of(written(folder / "table.csv", rows))
+        assert told(found) == truth(rows)
+        for at, name in (("few", "few"), ("cells", "cells"), ("keys", "keys")):
+            taken, kept = counted(rows, name)
+            assert found.dropped.get(at, 0) == len(taken) - len(kept)
+
+    @once
+    @given(rows=ROWS)
+    def test_what_became_of_the_rows(self, rows, folder):
+        found = found_of(written(folder / "table.csv", rows))
+        assert found.rows["rows"] == len(rows)
+        assert found.rows["rows without a unit"] == sum(not row[0] for row in rows)
+        every = [carriers(row) for row in rows]
+        for place, name in enumerate(("age", 'co"st', "day")):
+            beyond = [away[place] for _, away in every]
+            outside = found.rows.get(f"values of {name} outside its range", 0)
+            assert outside == sum(bool(each) for each in beyond)
+            assert found.rows.get(f"values of {name} not as its type", 0) == beyond.count(None)
+        cost = [(Fraction(row[2], 4), away[1]) for row, away in every if row[2] is not None]
+        if cost:
+            as_read, within = found.ranges['co"st'].means(Fraction(1, 4))
+            assert within == float(sum(value for value, _ in cost) / len(cost))
+            exact = sum(value + Fraction(beyond) for value, beyond in cost) / len(cost)
+            assert as_read == pytest.approx(float(exact))
+
+    def test_the_mean_as_read_of_the_largest_floats(self, tmp_path):
+        (tmp_path / "t.csv").write_text('who,co"st\n' + "a,1.7e308\n" * 5)
+        column = Column('co"st', COLUMNS[2].shape)
+        source = CsvFile(tmp_path / "t.csv", quote="'")
+        found = found_of(source, duck.Layout("who", (column,)), MEASURES[:1])
+        assert found.ranges['co"st'].means(Fraction(1, 4)) == pytest.approx((1.7e308, 1.0))
+
+
+class TestOrder:
+    """Nothing follows from the place of a row, from threads, memory or the number of buckets."""
+
+    @once
+    @given(rows=ROWS, chance=st.randoms(use_true_random=False), buckets=st.integers(1, 5))
+    def test_order_and_buckets(self, rows, chance, buckets, folder):
+        first = told(found_of(written(folder / "table.csv", rows)))
+        shuffled = list(rows)
+        chance.shuffle(shuffled)
+        source = written(folder / "other.csv", shuffled)
+        with pytest.MonkeyPatch.context() as patch:
+            size = (folder / "other.csv").stat().st_size
+            patch.setattr(duck, "_BYTES_OF_BUCKET", size // buckets + 1)
+            assert told(found_of(source)) == first
+
+    @pytest.mark.parametrize("processors", [1, 7])
+    def test_threads_of_many_rows(self, processors, tmp_path, monkeypatch):
+        chance = random.Random(1)
+        rows = [
+            (f"u{chance.randrange(3000)}", *map(chance.choice, COLUMN_TEXTS)) for _ in range(30_000)
+        ]
+        first = told(found_of(written(tmp_path / "table.csv", rows)))
+        assert first == truth(rows)
+        monkeypatch.setattr(os, "cpu_count", lambda: processors)
+        monkeypatch.setattr(duck, "_BYTES_OF_BUCKET", 300_000)
+        rows.reverse()
+        assert told(found_of(written(tmp_path / "table.csv", rows))) == first
+
+
+COLUMN_TEXTS = [list(each) for each in (TEXTS, INTEGERS, NUMBERS, DATES, TRUTHS)]
+
+
+class TestSources:
+    @once
+    @given(rows=ROWS)
+    def test_parquet_and_duckdb_files(self, rows, folder):
+        expected = told(found_of(written(folder / "table.csv", rows)))
+        (folder / "t.duckdb").unlink(missing_ok=True)
+        names = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" VARCHAR' for name in NAMES)
+        with duckdb.connect(str(folder / "t.duckdb")) as connection:
+            connection.execute(f"CREATE TABLE visits ({names})")
+            if rows:
+                connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(f"COPY visits TO '{folder / 't.parquet'}'")
+        assert told(found_of(ParquetFile(folder / "t.parquet"))) == expected
+        assert told(found_of(DuckDbFile(folder / "t.duckdb", "visits"))) == expected
+
+    def test_times_are_those_of_utc_wherever_it_runs(self, tmp_path, monkeypatch):
+        path = tmp_path / "t.parquet"
+        moment = "TIMESTAMPTZ '1970-01-02 23:30:00+00'"
+        duckdb.sql(f"COPY (SELECT 'a' AS who, {moment} AS day) TO '{path}'")
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        day = Measure("day", Selection(), Aggregate.SUM, "c0")
+        layout = duck.Layout("who", (COLUMNS[3],))
+        assert found_of(ParquetFile(path), layout, (day,)).integers["day"][0, 0] == 1
+
+
+ROW = b"a,x,5,0.5,1970-01-03,true\n"
+HEADER = b'who,words,age,"co""st",day,well\n'
+
+
+class TestFiles:
+    """A file is a table as declared, or refused whole in one sentence that tells nothing of it."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"secret,x\n",
+            b"secret,x,5,0.5,1970-01-03,true,more\n",
+            b"secret,x,5,0.5,1970-01-03,true,\n",
+            b'secret,"x"y,5,0.5,1970-01-03,true\n',
+            b'secret,"x,5,0.5,1970-01-03,true\n',
+            b'secret,x"y,5,0.5,1970-01-03,true\nsecret,"x,5,0.5,1970-01-03,true\n',
+            b'secret, "x",5,0.5,1970-01-03,true\n',
+            b'secret,"x\\"",5,0.5,1970-01-03,true\n',
+            b"secret,\xff,5,0.5,1970-01-03,true\n",
+            b"secret,\xed\xa0\x80,5,0.5,1970-01-03,true\n",
+            b"secret,x\r5,5,0.5,1970-01-03,true\n",
+            pytest.param(b"secret," + b"x" * 17_000_000 + b",,,,\n", id="long"),
+        ],
+    )
+    def test_what_is_no_table_is_refused_whole(self, line, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_bytes(HEADER + ROW * 3 + line + ROW * 3)
+        with pytest.raises(InputError, match=r"cannot be read as it is declared \(dialect") as told:
+            found_of(CsvFile(path))
+        assert "secret" not in str(told.value)
+        assert told.value.__cause__ is None
+
+    @pytest.mark.parametrize(
+        "words",
+        [b"\x00", b'"a\x00b"', b'"\n"', b'"' + b"\nx,y" * 1_500_000 + b'"', b"x" * 6_000_000],
+        ids=["NUL", "NUL within", "line", "many lines", "long"],
+    )
+    def test_whatever_a_text_holds(self, words, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_bytes(HEADER + ROW * 2 + ROW.replace(b"x", words) + ROW * 2)
+        found = found_of(CsvFile(path))
+        assert found.integers["rows"][0, 0] == 5
+        assert sum(found.keys["keys"].values()) == 2
+
+    @given(data=st.data())
+    @settings(max_examples=examples(30, 1000), deadline=None)
+    def test_quotes_are_right_wherever_blocks_end(self, data):
+        text = data.draw(st.text('",\r\na', max_size=20).map(str.encode))
+        strict = rb'(?:(?:[^",\r\n]*|"(?:[^"]|"")*")(?:[,\r\n]|\Z))*'
+        ends = data.draw(st.lists(st.integers(1, 4), min_size=25, max_size=25))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text)
+            file.flush()
+            try:
+                read = b"".join(map(_WellQuoted(Path(file.name), ",", '"').read, ends))
+            except ValueError:
+                read = None
+        right = re.fullmatch(strict, text) is not None
+        assert (read is not None) == right
+        assert read in (None, text, text + b"\n")
+
+    def test_an_empty_text_is_no_missing_one(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_bytes(b'who,words\na,\na,""\n,x\n"",x\n')
+        layout = duck.Layout("who", COLUMNS[:1])
+        missing = Measure("missing", Selection("c0 IS NULL"), Aggregate.ROWS)
+        blank = Measure("blank", Selection("c0 = ''"), Aggregate.ROWS)
+        found = found_of(CsvFile(path), layout, (missing, blank))
+        assert [int(found.integers[at][0, 0]) for at in ("missing", "blank")] == [1, 1]
+        assert found.rows == {"rows": 4, "rows without a unit": 2}
+
+    def test_nothing_is_left_behind_and_nothing_is_printed(self, tmp_path, monkeypatch, capfd):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+        (tmp_path / "scratch").mkdir()
+        found_of(written(tmp_path / "t.csv", [("a", *[None] * 5)]))
+        assert not list((tmp_path / "scratch").iterdir())
+        assert capfd.readouterr() == ("", "")
+
+    def test_no_room(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(duck, "_MEMORY", "1MB")
+        rows = [(f"u{n}", "x" * 1000, *[None] * 4) for n in range(3000)]
+        with pytest.raises(InputError, match="too little memory or room"):
+            found_of(written(tmp_path / "t.csv", rows))
