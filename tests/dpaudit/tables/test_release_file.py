@@ -30,7 +30,7 @@ GOOD = {
     "query": [{"name": "n", "count": True}],
 }
 FINE = {"type": "integer", "range": [0, 9]}
-GONE = object()
+GONE = "the key is left out"  # a text, as processes must collect tests of the same names
 
 FILES = [
     ("data", GONE, "data is None; it must be a table"),
