@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -161,6 +162,19 @@ def test_no_private_attribute_of_an_imported_module():
             and node.value.id in modules
         ]
     assert found == []
+
+
+def test_the_files_that_architecture_names_are_there():
+    """Of a short name some file has it; a folder ends with a stroke."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w/.-]+(?:\.(?:py|toml|json|css|md)|/))`", text))
+    every = [
+        f"/{path.relative_to(ROOT).as_posix()}{'/' * path.is_dir()}"
+        for home in ("dpaudit", "algorithms", "audits", "tests", "docs")
+        for path in (ROOT / home, *(ROOT / home).rglob("*"))
+    ]
+    every += [f"/{path.name}" for path in ROOT.iterdir()]
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in every)} == set()
 
 
 def loaded(code: str) -> set[str]:

@@ -154,7 +154,7 @@ def _pairs(one: Invocation, value: NDArray[Any] | None) -> Iterator[AuditPair]:
 MODEL_SECONDS = 2.0
 """For the real runs on one side beyond the first ones, and for the draws of the model."""
 FEWEST = 8
-MOST = 400
+MOST_COMPARED = 400
 FOR_EACH = 5
 """Draws of the model for each real run; as many again tell how entries vary."""
 
@@ -188,7 +188,7 @@ def model_findings(subject: Subject, seed: int, error_rate: float) -> list[Findi
 def _runs(subject: Subject, data: Any, seed: int) -> Iterator[NDArray[Any]]:
     """Return what the model draws, of runs with different seeds."""
     start = time.monotonic()
-    for number in range(MOST):
+    for number in range(MOST_COMPARED):
         if number >= FEWEST and time.monotonic() - start > MODEL_SECONDS:
             return
         steps = record(subject, data, seed + number).run.steps

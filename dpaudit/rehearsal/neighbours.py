@@ -40,7 +40,7 @@ from dpaudit.rehearsal.columns import (
     zeroed,
 )
 
-MOST = 12
+MOST_CONSTANTS = 12
 _USUAL = (0.0, 1.0)
 _BASES = {"abc", "builtins", "dpaudit.project.subject", "dpaudit.base.fields"}
 
@@ -65,7 +65,7 @@ def constants_of(subject: Any, plan: Plan) -> tuple[float, ...]:
     for number in (*_of_fields(subject), *_of_plan(plan), *_of_code(type(subject))):
         if math.isfinite(number) and abs(number) < 1e15:
             found.setdefault(float(number))
-    return tuple(found)[:MOST]
+    return tuple(found)[:MOST_CONSTANTS]
 
 
 def _of_fields(subject: Any) -> Iterator[float]:

@@ -414,7 +414,7 @@ def _raised(report: ReplayReport) -> Finding:
     return _found("raises-on-neighbour", raised=report.raised)
 
 
-MOST = 24
+MOST_NEIGHBOURS = 24
 """Neighbours that are tried, unless more are asked for; further ones only where runs are quick."""
 LONGEST = 300.0
 """Seconds that one run may take if nothing else is said: a busy machine is to decide nothing."""
@@ -457,7 +457,7 @@ def rehearse(
     *,
     plan: Plan | None = None,
     seed: int = 0,
-    most: int = MOST,
+    most: int = MOST_NEIGHBOURS,
     timeout: float | None = LONGEST,
     progress: Progress | None = None,
     command: str = "",

@@ -362,7 +362,7 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-MOST = 3
+MOST_APART = 3
 """So many neighbours are run apart."""
 PATIENCE = 60.0
 """Seconds that a run apart may take where runs have no limit: a copy of threads may hang."""
@@ -432,7 +432,7 @@ def neighbours_apart(
         By place. Those with a base of their own, and those that could not be run, are left out.
     """
     made: dict[int, ReplayReport] = {}
-    for place, move in enumerate(islice(near, MOST)):
+    for place, move in enumerate(islice(near, MOST_APART)):
         compared = partial(base.against, move.data, hops=move.hops)
         report = apart(compared, limit, watch) if move.base is None else None
         if report is not None:

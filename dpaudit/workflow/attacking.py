@@ -65,7 +65,7 @@ from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, find_code, find_target, load_function
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
-from dpaudit.rehearsal.rehearse import MOST, RehearsalOutcome
+from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_subject
 
@@ -267,7 +267,9 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
     rng = np.random.default_rng([seed, 1])
     near, _ = moves(subject, x, subject.plan(), rng, absent=True)
     best, largest = None, 0.0
-    for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
+    for move in islice(
+        (move for move in near if move.base is None and move.hops == 1), MOST_NEIGHBOURS
+    ):
         report = first.against(move.data)
         apart = 0.0 if report.raised else _apart(report)
         if apart > largest:

@@ -27,7 +27,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, configuration, find_subject, parse_settings
 from dpaudit.rehearsal.loading import kept_by_load, loading_findings, public_findings
 from dpaudit.rehearsal.neighbours import moves
-from dpaudit.rehearsal.rehearse import LONGEST, MOST, RehearsalOutcome, rehearse
+from dpaudit.rehearsal.rehearse import LONGEST, MOST_NEIGHBOURS, RehearsalOutcome, rehearse
 from dpaudit.rehearsal.watching import apart, first_apart
 
 
@@ -90,7 +90,7 @@ def replay_subject(
         first = ran_on(loaded)
         near, far = moves(subject, loaded, subject.plan(), np.random.default_rng([seed, 1]))
         for number, move in enumerate([*near, *far]):
-            if neighbour in (move.recipe, "") and (neighbour or number < MOST):
+            if neighbour in (move.recipe, "") and (neighbour or number < MOST_NEIGHBOURS):
                 found = True
                 base = first if move.base is None else ran_on(move.base)
                 compare = partial(base.against, move.data, hops=move.hops)
@@ -183,7 +183,7 @@ def rehearse_on(
     *,
     plan: Plan | None = None,
     seed: int = 0,
-    most: int = MOST,
+    most: int = MOST_NEIGHBOURS,
     timeout: float | None = LONGEST,
 ) -> RehearsalOutcome:
     """Rehearse the run of a subject on data that are loaded; as :func:`rehearse_subject`."""

@@ -37,7 +37,7 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
-from dpaudit.rehearsal.rehearse import MOST
+from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
@@ -109,7 +109,7 @@ def run_subject(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST,
+    most: int = MOST_NEIGHBOURS,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
@@ -176,7 +176,7 @@ def run_target(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST,
+    most: int = MOST_NEIGHBOURS,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:

@@ -44,7 +44,7 @@ def test_public_names() -> None:
 )
 def test_models_draw_what_runs_release(subject, runs, monkeypatch) -> None:
     """On as many real runs, in whatever time, as tell a model with three times the noise."""
-    monkeypatch.setattr("dpaudit.rehearsal.laws.MOST", runs)
+    monkeypatch.setattr("dpaudit.rehearsal.laws.MOST_COMPARED", runs)
     monkeypatch.setattr("dpaudit.rehearsal.laws.MODEL_SECONDS", np.inf)
 
     class Louder(type(subject)):

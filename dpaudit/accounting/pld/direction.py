@@ -36,7 +36,7 @@ _PLAIN = 500.0
 """Up to here e^ε meets no tail that floats hold badly."""
 _NEAR = 1e-12
 """How near the two ends of a single use come to each other."""
-_USUAL_DELTA = 1e-6
+_GRID_DELTA = 1e-6
 """Where a curve is centred that has no δ of its own."""
 
 
@@ -63,7 +63,7 @@ class Direction:
 
     def work(self, delta: float) -> int:
         """Grid points of all distinct terms, for a law at δ."""
-        rest = delta - self._infinite if delta > self._infinite else _USUAL_DELTA
+        rest = delta - self._infinite if delta > self._infinite else _GRID_DELTA
         if not self._terms or not _within_reach(self._terms):
             return 0
         grid = self._grid(math.floor(math.log10(max(rest, SMALLEST_DELTA))))
@@ -108,7 +108,7 @@ class Direction:
 
     def epsilons_near(self, delta: float, deltas: Floats, *, coarse: bool) -> Floats:
         """Upper ends of ε at any δ, from the one law for ``delta``."""
-        law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
+        law = self._law_for(delta if delta > self._infinite else _GRID_DELTA, coarse=coarse)
         found = []
         for one in deltas:
             settled = self._known_without_law(float(one))
@@ -119,7 +119,7 @@ class Direction:
         """The upper end of δ at ``epsilon``, from the one law for ``delta``."""
         if not self._terms:
             return 0.0
-        law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
+        law = self._law_for(delta if delta > self._infinite else _GRID_DELTA, coarse=coarse)
         return min(self._total_variation, 1.0 if law is None else law.delta_upper(epsilon))
 
     def _known_without_law(self, delta: float) -> Interval | None:
