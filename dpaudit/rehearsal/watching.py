@@ -34,8 +34,9 @@ import numpy as np
 
 from dpaudit.auditing.children import Child, TrialTimeoutError, within_time
 from dpaudit.auditing.replaying import recording
-from dpaudit.auditing.replaying.recording import Runnable, given_beside
+from dpaudit.auditing.replaying.recording import Runnable
 from dpaudit.auditing.replaying.replay import EVERYTHING, RecordedRun, ReplayReport, Telling, record
+from dpaudit.auditing.replaying.runs import given_beside
 from dpaudit.base import processes
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding

@@ -101,7 +101,7 @@ class Range:
         return float(min(max(read, -most), most)), float(within)
 
 
-@dataclass
+@dataclass(eq=False)
 class Measured:
     """What an engine found.
 

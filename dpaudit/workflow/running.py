@@ -22,7 +22,6 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
 from dpaudit.certificate.findings import (
     FLOAT_NOISE,
-    MADE_UP,
     float_samplers,
     is_drawn_exactly,
 )
@@ -235,7 +234,7 @@ def run_target(
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
     made_up = target.release is not None and data != target.subject.default_data
-    rows = [_found(MADE_UP, data=data)] if made_up else []
+    rows = [_found("made-up-data", data=data)] if made_up else []
     certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)

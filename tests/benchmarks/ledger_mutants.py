@@ -464,7 +464,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal of trials cuts a file of somebody else",
-        "auditing/distinguishing/journal.py",
+        "auditing/distinguishing/experiment.py",
         "        if not header.startswith(data[: len(header)]):",
         "        if False:",
         "tests/dpaudit/auditing/distinguishing/test_journal.py",

@@ -28,12 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.replaying.recording import (
-    RecordingNoise,
-    Runnable,
-    Step,
-    whole_streams,
-)
+from dpaudit.auditing.replaying.recording import RecordingNoise, Runnable, Step, whole_streams
 from dpaudit.base import validate
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.finding_table import FindingTable

@@ -25,17 +25,13 @@ from scipy.spatial import KDTree
 
 from dpaudit.auditing.replaying.recording import (
     Choose,
-    Ended,
     RecordingNoise,
     ReplayingNoise,
     Routine,
-    Run,
     Runnable,
     Step,
-    equal,
-    ran,
-    shown,
 )
+from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise

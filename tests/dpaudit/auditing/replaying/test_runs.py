@@ -7,7 +7,8 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Gaussian, Plan, RunResult
-from dpaudit.auditing.replaying.recording import Ended, RecordingNoise, Routine, equal, ran, shown
+from dpaudit.auditing.replaying.recording import RecordingNoise, Routine
+from dpaudit.auditing.replaying.runs import Ended, equal, ran, shown
 
 NOISE = Gaussian(4.0)
 PLAN = Plan.of(gaussian_invocation(mechanism=NOISE, at="mean"))
