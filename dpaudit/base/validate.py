@@ -64,6 +64,17 @@ _brief.maxstring = _brief.maxother = _brief.maxlong = 200
 _brief.maxdict = _brief.maxlist = _brief.maxtuple = _brief.maxset = 12
 
 
+def visible(text: str) -> str:
+    r"""A text whose characters can all be seen, so that none of them moves a cursor or a row.
+
+    >>> visible("a\x1b[2J\n"), visible("é")
+    ('a\\x1b[2J\\n', 'é')
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
 def _number(name: str, value: object, wanted: str) -> float:
     """Return the value as a finite float, refusing booleans, text, NaN and infinities."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):

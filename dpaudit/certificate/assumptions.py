@@ -437,7 +437,8 @@ def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
     )
     known[Premise.PUBLIC_FACTS] = (
         Standing.ASSUMED,
-        "That schema, bounds and queries were written without these data, their author says.",
+        "That schema, bounds and queries were written without these data, and that a table that is "
+        "joined is public, their author says.",
     )
     return known
 

@@ -7,7 +7,7 @@ imported, and no number of it may be stronger than what is recomputed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly
 from dpaudit.certificate.proof import certify, versions
+from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
 from dpaudit.plan import Plan
 
@@ -106,6 +107,7 @@ def _check_release(certificate: Certificate) -> None:
             f"the run is of {shown(data)}, and the findings {'' if said else 'do not '}say that "
             "its rows were made up."
         )
+    _check_results(made, (certificate.run or {}).get("results", ()))
     for each in certificate.plan.invocations:
         query = each.at.rpartition(": ")[0] or each.at
         known = any(said.startswith((f"{each.at}: ", f"{query}: ")) for said in made.queries)
@@ -116,6 +118,21 @@ def _check_release(certificate: Certificate) -> None:
                 f"release is stated of a plan with {shown(each.at)}, which is of none of its "
                 "queries."
             )
+
+
+def _check_results(made: ReleaseRecord, results: Sequence[Mapping[str, Any]]) -> None:
+    """Results are those of the queries, in their order, and each row has the form of one."""
+    if results and len(results) != len(made.queries):
+        raise TamperedError(
+            f"run has results of {len(results)} queries, and the release {len(made.queries)}."
+        )
+    for result, said in zip(results, made.queries, strict=False):
+        if not said.startswith(f"{result['query']}: "):
+            raise TamperedError(f"run has results of {shown(result['query'])}, which is no query.")
+        for row in result["rows"]:
+            ends = row.get("low", 0), row.get("high", 0)
+            if len(row["cell"]) != len(result["columns"]) or not ends[0] <= ends[1]:
+                raise TamperedError(f"run has a row of {shown(result['query'])} that is none.")
 
 
 def recomputed(certificate: Certificate) -> Certificate:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from dpaudit.base.validate import visible
 from dpaudit.certificate import Certificate
 from dpaudit.cli import show
 from dpaudit.reporting.results import ResultTable, result_tables
@@ -54,5 +55,5 @@ def _table(told: ResultTable) -> Table:
         number = place >= len(told.heads) - told.numbers
         table.add_column(escape(head), justify="right" if number else "left", overflow="fold")
     for row in told.rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(visible(each)) for each in row))
     return table

@@ -61,11 +61,13 @@ class Expression:
         shape: what it can be.
         sql: its SQL over the carriers of columns.
         constant: its value where it is a constant: a text, a truth value or a fraction.
+        depth: how many nodes lie within each other, those of derived columns included.
     """
 
     shape: Shape
     sql: str
     constant: Any = None
+    depth: int = 0
 
     @property
     def kind(self) -> Kind:
@@ -99,7 +101,8 @@ def read_expression(text: object, known: Mapping[str, Expression]) -> Expression
         raise InputError(f"expression is {shown(text)}; it must be a text of SQL.")
     sqlglot = optional_import("tables", "sqlglot", what="an expression over a table")
     try:
-        return _Reader(known).read(_parsed(text))
+        reader = _Reader(known)
+        return replace(reader.read(_parsed(text)), depth=reader.deepest)
     except RecursionError:
         raise InputError(f"expression {shown(text)} is nested too deeply; simplify it.") from None
     except sqlglot.errors.SqlglotError as error:
@@ -141,7 +144,7 @@ class _Reader:
 
     def __init__(self, known: Mapping[str, Expression]) -> None:
         self._known = known
-        self._depth = 0
+        self._depth = self.deepest = 0
 
     def read(self, node: Any) -> Expression:
         name = type(node).__name__
@@ -149,15 +152,19 @@ class _Reader:
         if reader is None:
             raise _refused(node, name)
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise RecursionError
+        self._reach(self._depth)
         found = reader(self, node)
         self._depth -= 1
         shape = found.shape
         _require_held(node, *_ends(found), shape.step.numerator, shape.step.denominator)
         if len(found.sql) > _LONGEST_SQL:
-            raise InputError(f"{_place(node)} becomes too long; make derived columns of its parts.")
+            raise InputError(f"{_place(node)} becomes too long; simplify it.")
         return found
+
+    def _reach(self, depth: int) -> None:
+        self.deepest = max(self.deepest, depth)
+        if depth > _DEEPEST:
+            raise RecursionError
 
     # -- columns and constants -------------------------------------------------------------------
 
@@ -167,7 +174,9 @@ class _Reader:
         if name.casefold() not in self._known:
             known = ", ".join(sorted(self._known)[:20])
             raise InputError(f"there is no column {shown(name)}; the columns are {known}.")
-        return self._known[name.casefold()]
+        found = self._known[name.casefold()]
+        self._reach(self._depth + found.depth)
+        return found
 
     def literal(self, node: Any) -> Expression:
         if node.is_string:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -48,6 +49,7 @@ _PRIVACY = (
 )
 _MOST_COLUMNS = 100
 _CANDIDATES = 100
+_LIGHTEST = 1e-6
 _EXAMPLE = 'name = "visits", count = true, by = ["ward"]'
 
 
@@ -96,8 +98,10 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     if trust is TrustModel.LOCAL:
         raise InputError("trust is 'local'; who releases a table sees its rows, as under central.")
     noun = privacy.get("unit", unit.removesuffix("_id") or unit)
+    source = _source(data, folder)
+    _refuse_private_join(source, layout.public)
     return Release(
-        source=_source(data, folder),
+        source=source,
         layout=layout,
         queries=tuple(queries),
         unit=PrivacyUnit(noun),
@@ -120,6 +124,33 @@ def _relation(privacy: Mapping[str, Any]) -> Relation:
     return relation
 
 
+def _weight(value: object) -> float:
+    weight = validate.positive(weight=value)
+    if not _LIGHTEST <= weight <= 1 / _LIGHTEST:
+        raise InputError(f"weight is {weight:g}; it must be from {_LIGHTEST:g} to 1e6.")
+    return weight
+
+
+def _refuse_private_join(source: Source, public: PublicTable | None) -> None:
+    """Refuse the private table where a public one is joined: its rows are other units' too.
+
+    Raises:
+        InputError: if both are one file, or in one database.
+    """
+    if public is None:
+        return
+    same = public.source == source
+    one, other = (getattr(each, "path", None) for each in (source, public.source))
+    if one is not None and other is not None:
+        with suppress(OSError):
+            same = same or one.resolve() == other.resolve() or one.samefile(other)
+    if same:
+        raise InputError(
+            "join has the source of the private table; what is joined must be public, as every row "
+            "may read all of it."
+        )
+
+
 def _count(table: Mapping[str, Any], name: str) -> int | None:
     if name not in table:
         return None
@@ -136,6 +167,12 @@ def _layout(
     columns = read_columns("data", data.get("columns"))
     public = _public(data["join"], folder) if "join" in data else None
     every = (*columns, *(public.columns if public else ()))
+    for column in columns:
+        if column.name.casefold() == unit.casefold() and column.name != unit:
+            raise InputError(
+                f"column {shown(column.name)} differs from the unit {shown(unit)} by capital "
+                "letters alone, which sources do not tell apart; rename one of them."
+            )
     known = {
         name: Expression(column.shape, f"c{number}")
         for number, (name, column) in enumerate(by_name(every).items())
@@ -149,7 +186,7 @@ def _layout(
             if name.casefold() in known:
                 raise InputError(f"{shown(name)} is a column already; call it otherwise.")
             made = read_expression(text, known)
-            known[name.casefold()] = Expression(made.shape, f"d{len(derived)}")
+            known[name.casefold()] = made
             derived.append(made)
     if len(known) > _MOST_COLUMNS:
         raise InputError(f"columns are {len(known)}; declare at most {_MOST_COLUMNS} of them.")
@@ -230,7 +267,7 @@ class _Queries:
             "name": validate.label(name=name),
             "rows": rows,
             "replaces": self.replaces,
-            "weight": validate.positive(weight=given.get("weight", 1.0)),
+            "weight": _weight(given.get("weight", 1.0)),
             "where": where,
             "groups_per_unit": groups,
         }

@@ -17,6 +17,7 @@ from typing import Any
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
+from dpaudit.base.validate import visible
 from dpaudit.workflow.publishing import refuse_unwritable
 
 NAME, MADE_UP_NAME = "results", "made-up-results"
@@ -126,10 +127,14 @@ def _plain(value: Any) -> Any:
 
 
 def _unformula(value: Any) -> Any:
-    """A text as spreadsheets show it, and do not compute it."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
+    """A text as spreadsheets show it, and neither compute it nor break a row at it."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.lstrip()[:1] in _FORMULAS else text
+
+
+_FORMULAS = tuple("=+-@＝＋－＠")
 
 
 def _parquet(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:

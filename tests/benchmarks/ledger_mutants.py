@@ -457,9 +457,9 @@ MUTANTS = (
     ),
     Mutant(
         "an exact choice is taken at once",
-        "mechanisms/choice.py",
-        "            if decays(above * gap, below * scale * own_scale, source):",
-        "            if True:",
+        "ledger/samplers/exact.py",
+        "        if decays(above * gap, below * scale * own_scale, source):",
+        "        if True:",
         "tests/dpaudit/mechanisms/test_exponential.py",
     ),
     Mutant(

@@ -118,7 +118,7 @@ def measured(
 
 @contextmanager
 def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
-    """The folders of the buckets; they are removed afterwards.
+    """The folders of the buckets, the first without a row; they are removed afterwards.
 
     Raises:
         InputError: if the table cannot be read as declared, or there is no room for it.
@@ -129,6 +129,7 @@ def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
             own = source.relation(connection, layout.source_columns, scratch)
             buckets = min(own.size // _BYTES_OF_BUCKET + 1, _MOST_BUCKETS)
             table = _table_of(connection, layout, own.sql, scratch)
+            _write_none(connection, layout, scratch / "none")
             bucket = f"coalesce(hash(u) % {buckets}, 0) AS bucket"
             run(
                 connection,
@@ -136,7 +137,16 @@ def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
                 f"TO {quoted(str(scratch / 'buckets'))} (FORMAT parquet, PARTITION_BY (bucket))",
                 source.name,
             )
-        yield tuple(sorted((scratch / "buckets").glob("bucket=*")))
+        yield (scratch / "none", *sorted((scratch / "buckets").glob("bucket=*")))
+
+
+def _write_none(connection: Any, layout: Layout, folder: Path) -> None:
+    """A bucket without a row: what an engine refuses of a query, it refuses of every table."""
+    texts = ", ".join(f"NULL::VARCHAR AS t{n}" for n in range(len(layout.joined)))
+    table = f"(SELECT NULL::VARCHAR AS u, {texts} WHERE false)"
+    folder.mkdir()
+    to = quoted(str(folder / "rows.parquet"))
+    run(connection, f"COPY ({_read(layout, table)}) TO {to} (FORMAT parquet)")
 
 
 def connect(scratch: Path, threads: int | None = None) -> Any:

@@ -244,7 +244,7 @@ def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -
     except duckdb.Error:
         raise unreadable(path.name) from None
     _require(columns, [each[0] for each in known], path)
-    cast = ", ".join(f"CAST({identifier(e)} AS VARCHAR) AS {identifier(e)}" for e in columns)
+    cast = ", ".join(f"TRY_CAST({identifier(e)} AS VARCHAR) AS {identifier(e)}" for e in columns)
     size = max(8 * len(columns) * int(rows), path.stat().st_size if path.suffix != ".duckdb" else 0)
     return Relation(f"(SELECT {cast} FROM {relation})", size)
 

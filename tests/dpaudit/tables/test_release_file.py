@@ -203,3 +203,19 @@ def test_what_would_see_other_rows_cannot_be_said_and_the_refusal_says_what_to_d
     content = changed("query", [query]) if query else changed("data.columns.x", column)
     with pytest.raises(InputError, match=re.escape(remedy)):
         read_release(content)
+
+
+def test_derived_columns_count_as_what_they_are_made_of():
+    """Each of a chain is short; what an engine must read of the last one is not."""
+    chain = {"b0": "x > 1"} | {f"b{n}": f"NOT NOT NOT NOT NOT NOT b{n - 1}" for n in range(1, 40)}
+    doubled = {"e0": "x"} | {f"e{n}": f"e{n - 1} + e{n - 1}" for n in range(1, 30)}
+    for derived in (chain, doubled):
+        content = {**GOOD, "data": {**GOOD["data"], "derived": derived}}
+        with pytest.raises(InputError, match="simplify"):
+            read_release(content)
+
+
+def test_the_private_table_is_not_joined_with_itself():
+    join = {"source": "./t.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
+    with pytest.raises(InputError, match="must be public"):
+        read_release({**GOOD, "data": {**GOOD["data"], "join": join}})
