@@ -97,8 +97,7 @@ class DeclaredRelease(Subject):
             InputError: if the table cannot be read as declared.
         """
         if source == self.default_data:
-            on: dict[str, Any] = {} if self.cluster is None else {"cluster": self.cluster}
-            return self.release.load(rng if self.seeded else None, **on)
+            return self.release.load(rng if self.seeded else None, self.cluster)
         made = re.fullmatch(SYNTHETIC + r"(\d{1,9})", source)
         if made is None:
             raise InputError(f"data is {shown(source)}; a release reads its own source.")

@@ -1,13 +1,11 @@
-"""What code leaves behind when it returns, which no report of the interpreter shows in time.
+"""What code does beside its ledger while it is rehearsed, and what it leaves behind.
 
-Threads that go on, calls at the process's end, and what was written to a file that was open before.
-
-A watch on the ways around the ledger, while code is rehearsed.
-
-Runs apart: in copies of this process, made before anything has run in it.
-
-What a run leaves behind (a cache, a counter, an attribute) answers for every later run of the same
-process, and would hide that the answer came from private data.
+A :class:`Watch` keeps what the interpreter reports of files, processes and connections, and where a
+ledger or a mechanism is used by the code itself. :class:`SideEffects` finds what no report shows in
+time: threads that go on, calls at the process's end, and what was written to a file that was open
+before. Runs are made in copies of this process in which nothing has run, as what a run leaves (a
+cache, a counter, an attribute) answers for later ones, and would hide that the answer came from
+private data. A rehearsal calls all of it; that every thread and file is its own run's must stay so.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Whatever is wrong in a file is told before any row is read, with the place and w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -109,7 +108,7 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
         claim=Claim.from_dict(privacy["claim"]),
         noise=validate.member(Noise, noise=privacy.get("noise", Noise.LAPLACE)),
         trust=trust,
-        declaration=json.loads(json.dumps(content, default=str)),  # dates of TOML as texts
+        declaration=content,
     )
 
 
@@ -135,7 +134,7 @@ def _refuse_private_join(source: Source, public: PublicTable | None) -> None:
     """Refuse the private table where a public one is joined: its rows are other units' too.
 
     Raises:
-        InputError: if both are one file, or in one database.
+        InputError: if both are one file, or one table of a database.
     """
     if public is None:
         return
