@@ -100,6 +100,27 @@ class ReleaseRecord(Record):
 
 
 @dataclass(frozen=True)
+class SealRecord(Record):
+    """How the code of a sealed run was kept from the data, as its own process tried it.
+
+    Attributes:
+        system: kernel and machine.
+        means: what kept it, such as Landlock, in words.
+        tries: what the process tried before it saw a handle, and how each try failed.
+        source: name of the table's source.
+        table: SHA-256 of source, schema and bounds as they were declared.
+        files: public files that the code could read, with the SHA-256 of each.
+    """
+
+    system: str
+    means: tuple[str, ...]
+    tries: Mapping[str, str]
+    source: str
+    table: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CheckRecord(Record):
     """What the independent checker proves of a plan.
 
