@@ -25,12 +25,22 @@ ENTRY_POINTS = "dpaudit.extensions"
 
 
 @cache
+_closed: list[bool] = []
+
+
+def close_extensions() -> None:
+    """Import no module of others from now on, in a process that must hold none of their code."""
+    _closed.append(True)
+
+
 def load_extensions() -> None:
     """Import every module that an installed package names.
 
     Raises:
         InputError: if one cannot be imported.
     """
+    if _closed:
+        return
     from importlib.metadata import entry_points  # takes long to import
 
     for entry in entry_points(group=ENTRY_POINTS):

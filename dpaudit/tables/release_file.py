@@ -75,8 +75,7 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     folder = folder or Path()
     data = toml_tables.table("data", content.get("data"), _DATA)
     privacy = toml_tables.table("privacy", content.get("privacy"), _PRIVACY)
-    unit = validate.text(unit=data.get("unit"))
-    layout, known = _layout(data, unit, folder)
+    source, layout, known = read_table(data, folder)
     relation = _relation(privacy)
     if "claim" not in privacy:
         raise InputError("privacy lacks the key 'claim', such as { epsilon = 1.0 }; add it.")
@@ -96,9 +95,7 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     trust = validate.member(TrustModel, trust=privacy.get("trust", TrustModel.CENTRAL))
     if trust is TrustModel.LOCAL:
         raise InputError("trust is 'local'; who releases a table sees its rows, as under central.")
-    noun = privacy.get("unit", unit.removesuffix("_id") or unit)
-    source = _source(data, folder)
-    _refuse_private_join(source, layout.public)
+    noun = privacy.get("unit", layout.unit.removesuffix("_id") or layout.unit)
     return Release(
         source=source,
         layout=layout,
@@ -110,6 +107,24 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
         trust=trust,
         declaration=content,
     )
+
+
+def read_table(
+    data: Mapping[str, Any], folder: Path
+) -> tuple[Source, Layout, dict[str, Expression]]:
+    """The source of a table, how its rows are read, and all columns by their lower-case names.
+
+    Args:
+        data: the keys of ``[data]``.
+        folder: from which paths in it are seen.
+
+    Raises:
+        InputError: naming the first field that is wrong.
+    """
+    layout, known = _layout(data, validate.text(unit=data.get("unit")), folder)
+    source = _source(data, folder)
+    _refuse_private_join(source, layout.public)
+    return source, layout, known
 
 
 def _relation(privacy: Mapping[str, Any]) -> Relation:

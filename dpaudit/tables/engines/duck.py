@@ -397,7 +397,7 @@ class _Choice:
             return self._counted(rows, bounded=False)
         heavy = f"SELECT u FROM rows GROUP BY u HAVING {' OR '.join(more)}"
         few = "SELECT * FROM rows ANTI JOIN heavy USING (u)"
-        many = f"SELECT *, {self._hash()} AS h FROM rows SEMI JOIN heavy USING (u)"
+        many = f"SELECT *, {row_hash(self.layout, self.secret)} AS h FROM rows SEMI JOIN heavy USING (u)"
         return (
             f"WITH rows AS MATERIALIZED ({rows}), heavy AS MATERIALIZED ({heavy}) "
             f"{self._counted(few, bounded=False)} UNION ALL "
@@ -440,16 +440,17 @@ class _Choice:
                 rows = f"SELECT *, {', '.join(added)} FROM ({rows})"
         return rows
 
-    def _hash(self) -> str:
-        """SHA-256 of the secret, the unit and the typed values of the row."""
-        parts = [quoted(self.secret.hex()), "strlen(u)", "':'", "u"]
-        for name, kind in self.layout.carriers.items():
-            if kind is Kind.TEXT:
-                parts.append(f"coalesce('t' || strlen({name}) || ':' || {name}, 'n')")
-            else:
-                tag = "b" if kind is Kind.BOOLEAN else "i"
-                parts.append(f"coalesce('{tag}' || {name} || ';', 'n')")
-        return f"left(sha256(concat({', '.join(parts)})), {_DIGITS})"
+
+def row_hash(layout: Layout, secret: bytes) -> str:
+    """SHA-256 of a secret, the unit and the typed values of a row, in SQL."""
+    parts = [quoted(secret.hex()), "strlen(u)", "':'", "u"]
+    for name, kind in layout.carriers.items():
+        if kind is Kind.TEXT:
+            parts.append(f"coalesce('t' || strlen({name}) || ':' || {name}, 'n')")
+        else:
+            tag = "b" if kind is Kind.BOOLEAN else "i"
+            parts.append(f"coalesce('{tag}' || {name} || ';', 'n')")
+    return f"left(sha256(concat({', '.join(parts)})), {_DIGITS})"
 
 
 def _bounds(selection: Selection) -> list[int]:
