@@ -24,7 +24,6 @@ from dpaudit.base.errors import InputError
 ENTRY_POINTS = "dpaudit.extensions"
 
 
-@cache
 _closed: list[bool] = []
 
 
@@ -33,6 +32,7 @@ def close_extensions() -> None:
     _closed.append(True)
 
 
+@cache
 def load_extensions() -> None:
     """Import every module that an installed package names.
 
