@@ -1,0 +1,284 @@
+"""What the author's code holds of the data: handles, which can be asked about and not read.
+
+A handle has a number and a line to the custodian, and nothing else. It has no length, no order and
+no content, and is not written or copied. Results leave through the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.base import errors
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.plan import Plan
+from dpaudit.sealed.messages import read, written
+
+Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
+"""Sends a request and returns what is said to it."""
+
+
+def _asked(ask: Ask, op: str, **request: Any) -> Any:
+    """The answer to a request.
+
+    Raises:
+        DpAuditError: of the kind that the custodian says.
+    """
+    said = ask({"op": op} | request)
+    if "error" in said:
+        kind = getattr(errors, str(said.get("kind")), InputError)
+        known = isinstance(kind, type) and issubclass(kind, DpAuditError)
+        raise (kind if known else InputError)(str(said["error"]))
+    return said["value"]
+
+
+class Handle:
+    """Private data that code can ask about and not read."""
+
+    __slots__ = ("_ask", "_number")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, ask: Ask, number: int) -> None:
+        self._ask = ask
+        self._number = number
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self._number} of private data>"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise InputError(
+            f"{type(self).__name__.lower()} of private data have no length, order or content; "
+            "release what you need through the ledger."
+        )
+
+    __len__ = __iter__ = __bool__ = __getitem__ = __contains__ = __reduce_ex__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+    __int__ = __float__ = __index__ = __array__ = __copy__ = __deepcopy__ = _refuse
+
+
+class Rows(Handle):
+    """Rows of the table, each of one unit."""
+
+    __slots__ = ()
+
+    def filter(self, condition: str) -> Rows:
+        """The rows of which a condition is true.
+
+        Args:
+            condition: SQL that sees one row, such as ``"age >= 18"``.
+
+        Raises:
+            InputError: if it is no such condition.
+        """
+        return self._made("filter", condition=condition)
+
+    def with_columns(self, **columns: str) -> Rows:
+        """The same rows with further columns, each an expression over one row.
+
+        Raises:
+            InputError: if a name is taken, or an expression is wrong.
+        """
+        return self._made("with_columns", columns=columns)
+
+    def group_rows(self, most: int) -> Rows:
+        """At most so many rows of each unit, chosen by a keyed hash."""
+        return self._made("group_rows", most=most)
+
+    def partition(
+        self, column: str, keys: Sequence[str] | Sequence[int] | None = None
+    ) -> dict[Any, Rows]:
+        """The units divided by a column of their first row, for releases of disjoint groups.
+
+        Args:
+            column: of texts or integers.
+            keys: public ones; those that the schema lists where not given.
+
+        Returns:
+            The rows of each key. Units with another value are in none of them.
+
+        Raises:
+            InputError: if the column has no such keys.
+        """
+        listed = None if keys is None else list(keys)
+        found = _asked(self._ask, "partition", of=self._number, column=column, keys=listed)
+        given = dict(zip(map(str, listed or ()), listed or (), strict=True))
+        return {given.get(key, key): Rows(self._ask, number) for key, number in found}
+
+    def vector(self, columns: str | Sequence[str]) -> Vectors:
+        """A number for each row, or an array of numbers.
+
+        Args:
+            columns: an expression, or a list of them.
+
+        Raises:
+            InputError: if one of them is no number.
+        """
+        listed = columns if isinstance(columns, str) else list(columns)
+        return Vectors.of(
+            self._ask, _asked(self._ask, "vector", of=self._number, columns=listed)
+        )
+
+    def tell_owner(self, name: str) -> None:
+        """Tell the owner of the data, and nobody else, how many rows these are."""
+        _asked(self._ask, "tell_owner", of=self._number, name=name)
+
+    def _made(self, op: str, **request: Any) -> Rows:
+        return Rows(self._ask, _asked(self._ask, op, of=self._number, **request))
+
+
+class Vectors(Handle):
+    """An array of numbers for each row, all of the same public shape and ranges.
+
+    Attributes:
+        shape: of the array of a row; () for numbers.
+        step: of which all numbers are multiples.
+        ranges: smallest and largest number of each entry.
+    """
+
+    __slots__ = ("ranges", "shape", "step")
+
+    @classmethod
+    def of(cls, ask: Ask, facts: Mapping[str, Any]) -> Vectors:
+        """The handle that the custodian describes."""
+        made = cls(ask, facts["handle"])
+        made.shape, made.step = tuple(facts["shape"]), facts["step"]
+        made.ranges = tuple(map(tuple, facts["ranges"]))
+        return made
+
+    def linear(self, matrix: ArrayLike) -> Vectors:
+        """Each array multiplied by a public matrix of integers, shape (entries, d)."""
+        rows = np.asarray(matrix).tolist()
+        return Vectors.of(self._ask, _asked(self._ask, "linear", of=self._number, matrix=rows))
+
+    def tell_owner(self, name: str) -> None:
+        """Tell the owner of the data, and nobody else, the mean of these."""
+        _asked(self._ask, "tell_owner", of=self._number, name=name)
+
+
+class SealedStream:
+    """A running release of sums: each step adds the rows of units that may take part then."""
+
+    def __init__(self, ask: Ask, number: int) -> None:
+        self._ask = ask
+        self._number = number
+
+    def add(self, vectors: Vectors) -> Any:
+        """Add the bounded parts of these rows' units, and receive the noisy sum so far.
+
+        A unit that took part as often as is declared, or too soon before, adds nothing.
+        """
+        return read(_asked(self._ask, "add", of=_number(vectors), stream=self._number))
+
+
+class SealedLedger:
+    """The door of a sealed run: what is released of handles, by the labels of the plan.
+
+    Attributes:
+        plan: what is declared.
+    """
+
+    def __init__(self, plan: Plan, ask: Ask) -> None:
+        self.plan = plan
+        self._ask = ask
+
+    def __len__(self) -> int:
+        """How many releases were made."""
+        return int(_asked(self._ask, "left"))
+
+    def sum(self, vectors: Vectors, *, at: str = "") -> Any:
+        """Release the sum, each unit's part bounded as its invocation declares.
+
+        Args:
+            vectors: numbers or arrays of rows.
+            at: label of an invocation with a contribution.
+
+        Raises:
+            PlanMismatchError: if the plan does not declare it, or not so often.
+            InputError: if the request is wrong. Nothing is charged then.
+        """
+        return self._released("sum", vectors, at=at)
+
+    def mean(self, vectors: Vectors, *, total: str = "sum", count: str = "count") -> Any:
+        """Release sum and number of rows, and divide them; less than one row counts as one."""
+        return self._released("mean", vectors, total=total, count=count)
+
+    def count(self, rows: Rows, *, at: str = "") -> Any:
+        """Release the number of rows, those of a unit counting up to the declared bound."""
+        return self._released("count", rows, at=at)
+
+    def histogram(self, rows: Rows, by: Any, *, at: str = "") -> Any:
+        """Release how many rows each public group has; rows of other values are left out.
+
+        Args:
+            rows: what is counted.
+            by: a column whose values the schema lists, ``{"column": …, "edges": […]}``, or a list.
+            at: label of an invocation with a contribution.
+
+        Returns:
+            Counts, shape (groups of the first column, of the second, …).
+        """
+        return self._released("histogram", rows, by=by, at=at)
+
+    def quantile(
+        self, vectors: Vectors, share: float, candidates: Sequence[float], *, at: str = ""
+    ) -> float:
+        """Choose, of public candidates, one with about that share of the values below it."""
+        listed = [float(each) for each in candidates]
+        return float(self._released("quantile", vectors, share=share, candidates=listed, at=at))
+
+    def stable_histogram(self, rows: Rows, column: str, *, at: str = "") -> dict[Any, int]:
+        """Release how many units have each key, of keys that nobody knows beforehand."""
+        found: dict[Any, int] = self._released("stable_histogram", rows, column=column, at=at)
+        return found
+
+    def choose(self, rows: Rows, by: Any, *, at: str = "") -> int:
+        """Choose a public group with many rows, by the declared mechanism.
+
+        Args:
+            rows: bounded by :meth:`Rows.group_rows`.
+            by: as for :meth:`histogram`.
+            at: label of an invocation of a choice without a contribution.
+
+        Returns:
+            Its number.
+        """
+        return int(self._released("choose", rows, by=by, at=at))
+
+    def answers(self, vectors: Vectors, *, default: ArrayLike = 0, at: str = "") -> list[Any]:
+        """Release the noisy answer of each unit of the roster, under local trust.
+
+        Args:
+            vectors: answers; of a unit with several rows the first counts, by a keyed hash.
+            default: answer of a unit without a row.
+            at: label of an invocation under local trust.
+
+        Returns:
+            One for each unit, in the order of the roster.
+        """
+        given = written(np.asarray(default)[()])
+        found: list[Any] = self._released("answers", vectors, default=given, at=at)
+        return found
+
+    def sample(self, rows: Rows, *, at: str) -> Rows:
+        """The rows of units that are drawn, secretly, for the next release at a label."""
+        return Rows(self._ask, _asked(self._ask, "sample", of=_number(rows), at=at))
+
+    def stream(self, shape: Sequence[int] = (), *, at: str) -> SealedStream:
+        """Open a continual release, which is one invocation whatever the number of its steps."""
+        opened = _asked(self._ask, "stream", shape=list(shape), at=at)
+        return SealedStream(self._ask, opened)
+
+    def _released(self, op: str, handle: Handle, **request: Any) -> Any:
+        return read(_asked(self._ask, op, of=_number(handle), **request))
+
+
+def _number(handle: object) -> int:
+    if not isinstance(handle, Handle):
+        raise InputError(
+            f"a sealed ledger releases handles of private data; this is a "
+            f"{type(handle).__name__:.60}."
+        )
+    return handle._number

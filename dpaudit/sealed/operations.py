@@ -1,0 +1,473 @@
+"""What the custodian answers: each request of the analyst, tried on no rows before it is run on them.
+
+A request names an operation and what it is of. Operations on handles make descriptions and read no
+row. Releases go through the ledger; each is first made by a ledger of the same plan over a table
+without rows. What that refuses is refused in words, which follow from plan, schema and request
+alone. What fails afterwards, for want of memory or room, ends the run in one fixed sentence.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.base import validate
+from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
+from dpaudit.base.validate import shown
+from dpaudit.certificate.assumptions import clips
+from dpaudit.ledger import Ledger
+from dpaudit.ledger.bounding import bounded_total
+from dpaudit.ledger.stream import Stream
+from dpaudit.ledger.units import Units
+from dpaudit.mechanisms import Norm
+from dpaudit.mechanisms.choice import Choice
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import (
+    AddRemove,
+    Contribution,
+    Invocation,
+    Membership,
+    MetricBall,
+    Plan,
+    PoissonSampling,
+    TrustModel,
+)
+from dpaudit.sealed.messages import field as message_field
+from dpaudit.sealed.messages import read, written
+from dpaudit.sealed.rows import Rows, Sample, Vectors
+from dpaudit.sealed.store import Store, all_rows
+from dpaudit.sealed.table import ReadTable
+
+_MOST_HANDLES = 100_000
+FATAL = (
+    "the custodian could not go on: there was too little memory or room, or it met a fault; what "
+    "was released stays charged."
+)
+
+
+class FatalError(Exception):
+    """A failure that no request explains; it ends the run."""
+
+
+@dataclass
+class Side:
+    """A table and the ledger that releases of it.
+
+    Attributes:
+        store: the rows, or none.
+        ledger: of the plan.
+        streams: open ones, by their number.
+    """
+
+    store: Store
+    ledger: Ledger
+    streams: dict[int, _Steps] = field(default_factory=dict)
+
+    def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Numbers of the rows, and the codes of their units."""
+        codes, numbers = self.store.values(vectors)
+        return numbers, codes
+
+
+@dataclass
+class _Steps:
+    """A running stream, and at which steps each unit took part."""
+
+    stream: Stream
+    invocation: Invocation
+    taken: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+        """Release the sum so far with the bounded parts of those units that may take part."""
+        invocation, step = self.invocation, self.stream.taken
+        mechanism = invocation.mechanism
+        assert isinstance(mechanism, Continual)
+        present = np.unique(codes).tolist()
+        may = {
+            code for code in present if mechanism.may_take_part([*self.taken.get(code, []), step])
+        }
+        kept = np.isin(codes, list(may))
+        bound = invocation.sensitivity / invocation.relation.contribution_factor
+        own = Units.of(codes[kept], int(kept.sum()))
+        total, _ = bounded_total(numbers[kept], own, Contribution(bound), Norm.L2)
+        released = self.stream.add(total)
+        for code in may:
+            self.taken.setdefault(code, []).append(step)
+        return released
+
+
+def require_sealable(plan: Plan, table: ReadTable) -> None:
+    """Refuse a plan of which the operations do not hold.
+
+    Raises:
+        InputError: if it has several units or relations, a metric ball, or local answers without
+            a public roster.
+    """
+    first = plan.invocations[0]
+    for each in plan.invocations:
+        if each.unit != first.unit or each.relation != first.relation:
+            raise InputError("a sealed plan has one unit and one relation; this one has several.")
+        if isinstance(each.relation, MetricBall):
+            raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
+        if each.trust is TrustModel.LOCAL and not table.roster:
+            raise InputError("local answers need a roster of units in the table; list them.")
+        if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
+            raise InputError("local answers need replace-one or zero-out, as the roster is public.")
+        if each.group is not None and each.group.membership is not Membership.VALUE:
+            raise InputError(
+                f"group {each.group} is by position; a partition is by the unit's own value, so "
+                "declare Group(name, Membership.VALUE)."
+            )
+        if isinstance(each.sampling, PoissonSampling) and each.sampling.rows not in (None, 1):
+            raise InputError("sealed samples are of units; declare sampling without rows.")
+
+
+class Operations:
+    """Answers requests about one table.
+
+    Args:
+        plan: what may be released.
+        table: the declaration.
+        trial: the table without rows, with a ledger that nobody reads.
+        real: the rows, with the ledger.
+    """
+
+    def __init__(self, plan: Plan, table: ReadTable, trial: Side, real: Side) -> None:
+        self._plan = plan
+        self._roster = table.roster
+        self._declared = {each.at: each for each in plan.invocations}
+        self._trial, self._real = trial, real
+        self._handles: dict[int, Any] = {0: all_rows(table)}
+        self._numbers = itertools.count(1)
+        self._partition: str | None = None
+        self._sample: dict[str, Sample] = {}
+        self.owner: dict[str, Any] = {}
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What is said to a request: an answer, or why there is none.
+
+        Raises:
+            FatalError: if rows or a machine stop it.
+        """
+        try:
+            operation = _OPERATIONS.get(message_field(request, "op", str))
+            if operation is None:
+                raise InputError(f"there is no operation {shown(request['op'])}.")
+            return {"value": operation(self, request)}
+        except DpAuditError as error:
+            return {"error": str(error), "kind": type(error).__name__}
+        except (ArithmeticError, TypeError, ValueError, RecursionError, AttributeError):
+            # of a request that no check foresaw: rows have not been read, or it would be fatal
+            return {"error": "the request is not as it must be.", "kind": "InputError"}
+
+    # -- descriptions ----------------------------------------------------------------------------
+
+    def _keep(self, handle: Any) -> int:
+        if len(self._handles) >= _MOST_HANDLES:
+            raise InputError(f"there are {_MOST_HANDLES} handles; keep those that you have.")
+        number = next(self._numbers)
+        self._handles[number] = handle
+        return number
+
+    def _rows(self, request: Mapping[str, Any]) -> Rows:
+        found = self._handles.get(message_field(request, "of", int))
+        if not isinstance(found, Rows):
+            raise InputError("this is of rows; take a handle of rows.")
+        return found
+
+    def _vectors(self, request: Mapping[str, Any]) -> Vectors:
+        found = self._handles.get(message_field(request, "of", int))
+        if not isinstance(found, Vectors):
+            raise InputError("this is of numbers; take the vector of a column, or of several.")
+        return found
+
+    def filter(self, request: Mapping[str, Any]) -> int:
+        return self._keep(self._rows(request).filter(request.get("condition")))
+
+    def with_columns(self, request: Mapping[str, Any]) -> int:
+        columns = message_field(request, "columns", dict)
+        return self._keep(self._rows(request).with_columns(columns))
+
+    def group_rows(self, request: Mapping[str, Any]) -> int:
+        return self._keep(self._rows(request).group_rows(request.get("most")))
+
+    def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
+        found = self._rows(request).partition(request.get("column"), request.get("keys"))
+        return [[key, self._keep(rows)] for key, rows in found.items()]
+
+    def vector(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._rows(request).vector(request.get("columns"))
+        return {"handle": self._keep(found)} | found.facts
+
+    def linear(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._vectors(request).linear(request.get("matrix"))
+        return {"handle": self._keep(found)} | found.facts
+
+    # -- releases --------------------------------------------------------------------------------
+
+    def _invocation(self, request: Mapping[str, Any], rows: Rows | None) -> Invocation:
+        """The declared invocation at a label, of which these rows may be released.
+
+        Raises:
+            PlanMismatchError: if there is none, or the rows are of another group or sample.
+        """
+        at = message_field(request, "at", str)
+        if not at and len(self._declared) == 1:
+            (at,) = self._declared
+        found = self._declared.get(at)
+        if found is None:
+            raise PlanMismatchError(f"the plan declares nothing at {shown(at)}.")
+        if (found.trust is TrustModel.LOCAL) is not (rows is None):
+            raise PlanMismatchError(
+                f"{shown(at)} is declared under {found.trust} trust; answers are for local trust, "
+                "and everything else for others."
+            )
+        if rows is None:
+            return found
+        if found.group is not None:
+            if rows.part is None or rows.part[1] != found.group.name:
+                raise PlanMismatchError(
+                    f"{shown(at)} is declared of the group {found.group}; release the rows of "
+                    "that key of a partition."
+                )
+            if self._partition not in (None, rows.part[0]):
+                raise PlanMismatchError("groups are keys of one partition; this is another one.")
+            self._partition = rows.part[0]
+        if (found.sampling is None) is not (rows.sample is None) or (
+            rows.sample is not None and rows.sample is not self._sample.get(at)
+        ):
+            raise PlanMismatchError(
+                f"{shown(at)} releases rows of its own last sample, or of none where it declares "
+                "no sampling."
+            )
+        return found
+
+    def _both(self, release: Callable[[Side], Any]) -> Any:
+        """The answer of the real side, after the one without rows refused nothing."""
+        release(self._trial)
+        try:
+            return written(release(self._real))
+        except BudgetExceededError:
+            raise  # follows from what was charged
+        except Exception:
+            raise FatalError from None
+
+    def sum(self, request: Mapping[str, Any]) -> Any:
+        vectors = self._vectors(request)
+        at = self._invocation(request, vectors.rows).at
+
+        def release(side: Side) -> Any:
+            numbers, codes = side.total(vectors)
+            return side.ledger.sum(numbers, units=codes, at=at)
+
+        return self._both(release)
+
+    def mean(self, request: Mapping[str, Any]) -> Any:
+        vectors = self._vectors(request)
+        total, count = (
+            self._invocation({"at": request.get(name)}, vectors.rows).at
+            for name in ("total", "count")
+        )
+
+        def release(side: Side) -> Any:
+            numbers, codes = side.total(vectors)
+            return side.ledger.mean(numbers, units=codes, total=total, count=count)
+
+        return self._both(release)
+
+    def count(self, request: Mapping[str, Any]) -> Any:
+        rows = self._rows(request)
+        at = self._invocation(request, rows).at
+        return self._both(lambda side: side.ledger.count(units=side.store.codes(rows), at=at))
+
+    def histogram(self, request: Mapping[str, Any]) -> Any:
+        cells = self._rows(request).cells(request.get("by"))
+        at = self._invocation(request, cells.rows).at
+
+        def release(side: Side) -> Any:
+            codes, numbers = side.store.cells(cells)
+            found = side.ledger.histogram(numbers, range(cells.size), units=codes, at=at)
+            return np.reshape(found, cells.shape)
+
+        return self._both(release)
+
+    def quantile(self, request: Mapping[str, Any]) -> Any:
+        vectors = self._vectors(request)
+        if not vectors.scalar:
+            raise InputError("a quantile is of numbers; take the vector of one column.")
+        at = self._invocation(request, vectors.rows).at
+        share = request.get("share")
+        candidates = message_field(request, "candidates", list)
+
+        def release(side: Side) -> Any:
+            numbers, codes = side.total(vectors)
+            return side.ledger.quantile(numbers, share, candidates, units=codes, at=at)
+
+        return self._both(release)
+
+    def stable_histogram(self, request: Mapping[str, Any]) -> Any:
+        rows = self._rows(request)
+        column = rows.value(request.get("column"))
+        at = self._invocation(request, rows).at
+
+        def release(side: Side) -> Any:
+            codes, keys = side.store.keys(rows, column)
+            return side.ledger.stable_histogram(keys, units=codes, at=at)
+
+        return self._both(release)
+
+    def choose(self, request: Mapping[str, Any]) -> Any:
+        """The number of a cell with many rows; one unit moves each count by its rows."""
+        cells = self._rows(request).cells(request.get("by"))
+        invocation = self._invocation(request, cells.rows)
+        own, at = invocation.mechanism, invocation.at
+        if not isinstance(own, Choice):
+            raise InputError(f"{invocation.describe()} is no choice; declare one.")
+        most = cells.rows.most
+        if most is None or own.utility_sensitivity < most:
+            raise InputError(
+                f"utility_sensitivity is {own.utility_sensitivity:g}; it must be at least the rows "
+                "of a unit, which group_rows bounds."
+            )
+        if own.span == 1 and not isinstance(invocation.relation, AddRemove):
+            raise InputError("utilities are monotonic under add-remove alone; declare span 2.")
+
+        def release(side: Side) -> Any:
+            _, numbers = side.store.cells(cells)
+            counts = np.bincount(numbers[numbers >= 0], minlength=cells.size)
+            return side.ledger.release(own, counts.astype(np.float64), at=at)
+
+        return self._both(release)
+
+    def answers(self, request: Mapping[str, Any]) -> Any:
+        """The noisy answer of every unit of the roster; its first row counts, or the default."""
+        vectors, invocation = self._vectors(request), self._invocation(request, None)
+        own, at = invocation.mechanism, invocation.at
+        default = read(request.get("default", 0))
+        ends = vectors.corners()
+        fitting = np.zeros_like(ends[0]) + np.asarray(default)
+        if fitting.shape != vectors.shape:
+            raise InputError(f"default has another shape than the answers, {vectors.shape}.")
+        for end in (*ends, fitting):
+            own.checked(end)
+        if not clips(own) and _wider(invocation.sensitivity, own.norm, *ends, fitting):
+            raise InputError(
+                f"answers of {invocation.describe()} may differ by more than its sensitivity; "
+                "clip in the mechanism, or declare the range of the column."
+            )
+
+        def release(side: Side) -> Any:
+            codes, numbers = side.store.values(vectors)
+            firsts = dict(zip(codes[::-1].tolist(), numbers[::-1], strict=True))
+            mine = [firsts.get(code, fitting) for code in side.store.codes_of(self._roster)]
+            return side.ledger.release_each(own, mine, units=self._roster, at=at)
+
+        return self._both(release)
+
+    def sample(self, request: Mapping[str, Any]) -> int:
+        rows, at = self._rows(request), message_field(request, "at", str)
+        invocation = self._declared.get(at)
+        if invocation is None or invocation.sampling is None:
+            raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
+        if rows.part is not None or rows.sample is not None:
+            raise InputError("a sample is of all units; draw it before rows are divided.")
+        drawn = Sample(at, f"sample_{next(self._numbers)}")
+        population = getattr(invocation.sampling, "population", 0)
+
+        def release(side: Side) -> None:
+            real = side is self._real
+            names = side.store.units() if real else [f"unit {n}" for n in range(population)]
+            places = side.ledger.sample(names, at=at)
+            side.store.sample(drawn.table, places if real else [])
+
+        self._both(release)
+        self._sample[at] = drawn
+        return self._keep(rows.of_sample(drawn))
+
+    def stream(self, request: Mapping[str, Any]) -> int:
+        invocation = self._declared.get(message_field(request, "at", str))
+        if invocation is None or not isinstance(invocation.mechanism, Continual):
+            raise PlanMismatchError(f"{shown(request['at'])} is not declared as a stream.")
+        own, at = invocation.mechanism, invocation.at
+        if invocation.sampling or invocation.group or invocation.trust is TrustModel.LOCAL:
+            raise InputError("a sealed stream is of all units, without sampling or groups.")
+        if own.norm is not Norm.L2:
+            raise InputError("a sealed stream bounds parts in L2; declare such a mechanism.")
+        shape = message_field(request, "shape", list)
+        number = next(self._numbers)
+
+        def release(side: Side) -> None:
+            side.streams[number] = _Steps(side.ledger.stream(own, shape, at=at), invocation)
+
+        self._both(release)
+        return number
+
+    def add(self, request: Mapping[str, Any]) -> Any:
+        vectors, number = self._vectors(request), message_field(request, "stream", int)
+        if number not in self._real.streams:
+            raise InputError("there is no such stream.")
+        if vectors.rows.sample is not None:
+            raise PlanMismatchError("a stream is of no sample.")
+        return self._both(lambda side: side.streams[number].add(*side.total(vectors)))
+
+    def tell_owner(self, request: Mapping[str, Any]) -> None:
+        """A number that the owner of the data alone reads; nothing is answered."""
+        name = validate.label(name=validate.text(name=request.get("name")))
+        found = self._handles.get(message_field(request, "of", int))
+        if not isinstance(found, Rows | Vectors):
+            raise InputError("this is of rows or of numbers; take a handle of them.")
+
+        def exact(side: Side) -> Any:
+            if isinstance(found, Rows):
+                return int(side.store.codes(found).size)
+            numbers, _ = side.total(found)
+            return np.mean(numbers, axis=0).tolist() if len(numbers) else None
+
+        self.owner[name] = self._both(exact)
+
+    def left(self, request: Mapping[str, Any]) -> int:
+        """How many releases were made."""
+        return len(self._real.ledger)
+
+
+def _wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:
+    """Tell whether two answers within a box can lie further from each other than declared."""
+    spread = np.max(points, axis=0) - np.min(points, axis=0)
+    sizes = [Fraction(float(each)) for each in np.ravel(spread)]
+    if norm is Norm.CHANGE:
+        return any(sizes) and sensitivity < 1
+    if norm is Norm.L1:
+        return sum(sizes) > Fraction(sensitivity)
+    return sum(each * each for each in sizes) > Fraction(sensitivity) ** 2
+
+
+_OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {
+    each.__name__: each
+    for each in (
+        Operations.filter,
+        Operations.with_columns,
+        Operations.group_rows,
+        Operations.partition,
+        Operations.vector,
+        Operations.linear,
+        Operations.sum,
+        Operations.mean,
+        Operations.count,
+        Operations.histogram,
+        Operations.quantile,
+        Operations.stable_histogram,
+        Operations.choose,
+        Operations.answers,
+        Operations.sample,
+        Operations.stream,
+        Operations.add,
+        Operations.tell_owner,
+        Operations.left,
+    )
+}

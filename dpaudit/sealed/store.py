@@ -1,0 +1,129 @@
+"""The rows of a table as the custodian holds them, in DuckDB: read once, each with a place.
+
+The place of a row follows from a keyed hash of its unit and values, so that nothing depends on
+where it stood. Beside the real table there is one without rows, on which all is tried first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.sealed.rows import Cells, Rows, Vectors, Whole
+from dpaudit.sealed.table import ReadTable
+from dpaudit.tables.engines.duck import connect, row_hash, run, staged
+from dpaudit.tables.expressions import Expression, quoted
+from dpaudit.tables.schema import Kind
+
+_ROWS = "SELECT * FROM stored"
+
+
+class Store:
+    """Rows in one connection.
+
+    Args:
+        connection: of DuckDB.
+        folders: of buckets that :func:`~dpaudit.tables.engines.duck.staged` wrote.
+        table: as it was declared.
+        secret: key of the hash by which the rows of a unit are ordered.
+    """
+
+    def __init__(
+        self, connection: Any, folders: Sequence[Path], table: ReadTable, secret: bytes
+    ) -> None:
+        self._connection = connection
+        layout = table.layout
+        files = ", ".join(quoted(str(each / "*.parquet")) for each in folders)
+        derived = "".join(f", {each.sql} AS d{n}" for n, each in enumerate(layout.derived))
+        read = f"SELECT *{derived} FROM read_parquet([{files}], hive_partitioning = false)"
+        own = f"SELECT * FROM ({read}) WHERE u IS NOT NULL"
+        run(
+            connection,
+            "CREATE TABLE units AS SELECT u, row_number() OVER (ORDER BY u) - 1 AS code "
+            f"FROM (SELECT DISTINCT u FROM ({own}))",
+        )
+        order = f"{row_hash(layout, secret)}, {', '.join(layout.carriers)}"
+        run(
+            connection,
+            f"CREATE TABLE stored AS SELECT units.code, row_number() OVER (ORDER BY {order}) "
+            f"AS place, {', '.join(layout.carriers)} FROM ({own}) JOIN units USING (u)",
+        )
+
+    def units(self) -> list[str]:
+        """The names of all units, in the order of their codes."""
+        return [name for (name,) in self._run("SELECT u FROM units ORDER BY code").fetchall()]
+
+    def codes_of(self, names: Sequence[str]) -> list[int]:
+        """The code of each of some units, −1 of one that has no rows."""
+        known = dict(self._run("SELECT u, code FROM units").fetchall())
+        return [known.get(name, -1) for name in names]
+
+    def sample(self, table: str, codes: Sequence[int]) -> None:
+        """Keep the codes of units that were drawn."""
+        self._run(f"CREATE OR REPLACE TABLE {table} (code BIGINT)")
+        if codes:
+            listed = ", ".join(f"({code})" for code in codes)
+            self._run(f"INSERT INTO {table} VALUES {listed}")
+
+    def values(self, vectors: Vectors) -> tuple[Whole, NDArray[Any]]:
+        """The code of the unit of each row, and its number or array, in the order of places."""
+        codes, *entries = self._columns(vectors.rows, vectors.parts)
+        whole = np.stack(entries, axis=1) if entries else np.empty((len(codes), 0), dtype=np.int64)
+        return codes, vectors.numbers(whole)
+
+    def cells(self, cells: Cells) -> tuple[Whole, Whole]:
+        """The code of the unit of each row, and the number of its cell."""
+        codes, numbers = self._columns(cells.rows, [f"({cells.sql})::BIGINT"])
+        return codes, numbers
+
+    def codes(self, rows: Rows) -> Whole:
+        """The code of the unit of each row."""
+        return self._columns(rows, [])[0]
+
+    def keys(self, rows: Rows, column: Expression) -> tuple[Whole, list[Any]]:
+        """The code of the unit of each row that has a value, and the value."""
+        rows_sql = f"SELECT code, {column.sql} AS k, place FROM ({rows.sql})"
+        found = self._run(f"SELECT code, k FROM ({rows_sql}) WHERE k IS NOT NULL ORDER BY place")
+        pairs = found.fetchall()
+        whole = column.kind is not Kind.TEXT
+        codes = np.array([code for code, _ in pairs], dtype=np.int64)
+        return codes, [int(key) if whole else str(key) for _, key in pairs]
+
+    def _columns(self, rows: Rows, parts: Sequence[str]) -> list[Whole]:
+        names = ["code", *(f"x{n}" for n in range(len(parts)))]
+        listed = "".join(f", {sql} AS x{n}" for n, sql in enumerate(parts))
+        found = self._run(f"SELECT code{listed} FROM ({rows.sql}) ORDER BY place").fetchnumpy()
+        return [np.ascontiguousarray(found[name], dtype=np.int64) for name in names]
+
+    def _run(self, sql: str) -> Any:
+        return run(self._connection, sql, "rows")
+
+
+def all_rows(table: ReadTable) -> Rows:
+    """Every row that has a unit."""
+    return Rows(_ROWS, table.known)
+
+
+def opened(table: ReadTable, secret: bytes, stack: ExitStack) -> tuple[Store, Store]:
+    """The table without rows, and the real one.
+
+    Args:
+        table: as it was declared.
+        secret: key of the order of rows.
+        stack: closes both.
+
+    Raises:
+        InputError: if the table cannot be read as declared.
+    """
+    none, *buckets = stack.enter_context(staged(table.source, table.layout))
+    scratch = none.parent
+    stores = [
+        Store(stack.enter_context(closing(connect(scratch))), folders, table, secret)
+        for folders in ([none], [none, *buckets])
+    ]
+    return stores[0], stores[1]
