@@ -125,3 +125,8 @@ def field(message: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) 
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"{name} is a {type(value).__name__}; it must be of another type.")
     return value
+
+
+def generator(seed: Mapping[str, Any]) -> np.random.Generator:
+    """The generator of a seed that is sent: its entropy, and which child of it."""
+    return np.random.default_rng(np.random.SeedSequence(**seed))

@@ -41,8 +41,7 @@ from dpaudit.plan import (
 from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.messages import read, written
 from dpaudit.sealed.rows import Rows, Sample, Vectors
-from dpaudit.sealed.store import Store, all_rows
-from dpaudit.sealed.table import ReadTable
+from dpaudit.sealed.store import ReadTable, Store, all_rows
 
 _MOST_HANDLES = 100_000
 FATAL = (
@@ -136,14 +135,17 @@ class Operations:
         table: the declaration.
         trial: the table without rows, with a ledger that nobody reads.
         real: the rows, with the ledger.
+        rows: which of the rows there are; all of them where not given.
     """
 
-    def __init__(self, plan: Plan, table: ReadTable, trial: Side, real: Side) -> None:
+    def __init__(
+        self, plan: Plan, table: ReadTable, trial: Side, real: Side, rows: Rows | None = None
+    ) -> None:
         self._plan = plan
         self._roster = table.roster
         self._declared = {each.at: each for each in plan.invocations}
         self._trial, self._real = trial, real
-        self._handles: dict[int, Any] = {0: all_rows(table)}
+        self._handles: dict[int, Any] = {0: rows or all_rows(table)}
         self._numbers = itertools.count(1)
         self._partition: str | None = None
         self._sample: dict[str, Sample] = {}

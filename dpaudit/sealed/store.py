@@ -6,21 +6,93 @@ where it stood. Beside the real table there is one without rows, on which all is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base import toml_tables, validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import plain
+from dpaudit.base.files import digest
+from dpaudit.base.validate import shown
 from dpaudit.sealed.rows import Cells, Rows, Vectors, Whole
-from dpaudit.sealed.table import ReadTable
-from dpaudit.tables.engines.duck import connect, row_hash, run, staged
+from dpaudit.sealed.table import KEYS
+from dpaudit.tables.engines.duck import Layout, connect, row_hash, run, staged
+from dpaudit.tables.engines.sources import Source
 from dpaudit.tables.expressions import Expression, quoted
+from dpaudit.tables.release_file import read_table
 from dpaudit.tables.schema import Kind
+from dpaudit.tables.synthetic import made_up
 
 _ROWS = "SELECT * FROM stored"
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A declared table as it was read.
+
+    Attributes:
+        source: where the rows are.
+        layout: how they are read.
+        known: the columns, by lower-case name.
+        roster: public names of all units, if there are any.
+        declaration: SHA-256 of all of it.
+    """
+
+    source: Source
+    layout: Layout
+    known: Mapping[str, Expression]
+    roster: tuple[str, ...]
+    declaration: str
+
+    @classmethod
+    def of(cls, record: object, folder: Path) -> ReadTable:
+        """The table of a record of :meth:`Table.to_dict`.
+
+        Raises:
+            InputError: naming the first field that is wrong.
+        """
+        given = toml_tables.table("table", record, KEYS)
+        roster = _roster(given.pop("roster", ()))
+        source, layout, known = read_table(given, folder)
+        return cls(source, layout, known, roster, digest(plain(dict(record))))  # type: ignore[call-overload]
+
+
+def _roster(names: object) -> tuple[str, ...]:
+    if not isinstance(names, Sequence) or isinstance(names, str):
+        raise InputError(f"roster is {shown(names)}; it must be a list of names.")
+    for name in names:
+        validate.text(roster=name)
+    if len(set(names)) < len(names):
+        raise InputError("roster has a name twice; list each unit once.")
+    return tuple(names)
+
+SYNTHETIC = re.compile(r"synthetic (\d{1,7})")
+"""Name of data that are so many made-up rows."""
+
+
+def with_data(table: ReadTable, data: str, folder: Path, rng: np.random.Generator) -> ReadTable:
+    """The table with other rows, of the same schema.
+
+    Args:
+        table: as it was declared.
+        data: ``synthetic N``, for as many made-up rows.
+        folder: for made-up rows.
+        rng: of these.
+
+    Raises:
+        InputError: if data are named otherwise.
+    """
+    found = SYNTHETIC.fullmatch(data)
+    if found is None or not int(found[1]):
+        raise InputError(f"data is {shown(data)}; it must be a path, or 'synthetic N'.")
+    return replace(table, source=made_up(table.layout, int(found[1]), rng, folder))
 
 
 class Store:

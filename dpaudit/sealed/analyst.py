@@ -1,0 +1,116 @@
+"""The analyst: the process that runs the author's code, and has nothing but a line to the custodian.
+
+It is sealed before a line of the author's code runs, and tries to break the seal itself first.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpaudit.base.errors import DpAuditError, UnsupportedError
+from dpaudit.plan import Plan
+from dpaudit.sealed import sandbox
+from dpaudit.sealed.handles import Rows, SealedLedger
+from dpaudit.sealed.messages import Channel, ChannelError, generator
+
+_LONGEST_SAID = 10_000
+
+
+class Runnable(Protocol):
+    """A subject of which a sealed run is made."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of public files that it reads."""
+
+    def facts(self) -> dict[str, Any]:
+        """What it declares, as JSON: plan, claim, findings, table."""
+
+    def run(self, data: Rows, ledger: SealedLedger, rng: np.random.Generator) -> dict[str, Any]:
+        """What it published, as JSON."""
+
+
+Load = Callable[[str, Mapping[str, Any]], Runnable]
+
+
+def serve(descriptor: int, load: Load) -> None:
+    """Seal this process, load a subject, and run it when the custodian says so.
+
+    Args:
+        descriptor: of the socket to the custodian.
+        load: imports a subject by name and settings.
+    """
+    channel = Channel(socket.socket(fileno=descriptor))
+    try:
+        job = channel.receive()
+        if not _sealed(channel, descriptor, job):
+            return
+        said = _Said(channel)
+        sys.stdout, sys.stderr = said, said
+        try:
+            _serve(channel, job, load)
+        except DpAuditError as error:
+            channel.send({"failed": str(error), "kind": type(error).__name__})
+    except ChannelError:
+        pass  # the custodian has gone on without this process
+    finally:
+        channel.close()
+        os._exit(0)  # nothing of the author's runs afterwards
+
+
+def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
+    readable = [Path(each) for each in job["readable"]]
+    try:
+        means = sandbox.confine(
+            readable, descriptor, job["processor_seconds"], job["memory_bytes"]
+        )
+    except UnsupportedError as error:
+        channel.send({"unsealed": str(error)})
+        return False
+    tries = sandbox.tries(job["private"], job["parent"])
+    channel.send({"system": means.system, "means": list(means.means), "tries": tries})
+    return True
+
+
+def _serve(channel: Channel, job: Mapping[str, Any], load: Load) -> None:
+    sys.path[:0] = job["paths"]
+    subject = load(job["name"], job["settings"])
+    channel.send({"files": list(subject.files)})
+    channel.receive()
+    facts = subject.facts()
+    channel.send({"subject": facts})
+    start = channel.receive()
+
+    def ask(request: Mapping[str, Any]) -> dict[str, Any]:
+        channel.send(request)
+        return channel.receive()
+
+    rng = generator(start["seed"])
+    ledger = SealedLedger(Plan.from_dict(facts["plan"]), ask)
+    channel.send({"result": subject.run(Rows(ask, 0), ledger, rng)})
+
+
+class _Said(io.TextIOBase):
+    """What the code prints, for the terminal: it follows from releases and public facts."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._left = _LONGEST_SAID
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        said = text[: self._left]
+        if said:
+            self._left -= len(said)
+            self._channel.send({"said": said})
+        return len(text)

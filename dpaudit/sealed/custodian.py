@@ -1,0 +1,269 @@
+"""The custodian: the process that holds data, ledger, noise and journal of a sealed run.
+
+It is started afresh, imports nothing of the author's or of other packages' extensions, and answers
+messages alone. Its own words to the launcher follow from plan, schema and requests, but for one
+fixed sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.base import errors, files
+from dpaudit.base.applications import close_extensions
+from dpaudit.base.chain import Durability
+from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
+from dpaudit.plan import Invocation, Plan
+from dpaudit.sealed import sandbox
+from dpaudit.sealed.messages import LONGEST_REQUEST, Channel, ChannelError, generator
+from dpaudit.sealed.operations import FATAL, FatalError, Operations, Side, require_sealable
+from dpaudit.sealed.store import ReadTable, opened, with_data
+
+_MOST_PUBLIC = 100_000_000
+"""Bytes of all public files."""
+
+
+def main(descriptor: int) -> None:
+    """Hold the data of one run, as the launcher says over a socket."""
+    sandbox.refuse_dumps()
+    close_extensions()
+    launcher = Channel(socket.socket(fileno=descriptor))
+    with suppress(ChannelError):
+        try:
+            with ExitStack() as stack:
+                _Custodian(launcher, launcher.receive(), stack).work()
+        except DpAuditError as error:
+            launcher.send({"error": str(error), "kind": type(error).__name__})
+        except ChannelError:
+            raise
+        except BaseException:  # noqa: BLE001  # whatever it is, its words may hold a value
+            launcher.send({"error": FATAL, "kind": "UnsupportedError"})
+
+
+@dataclass
+class _Custodian:
+    """One run."""
+
+    launcher: Channel
+    job: Mapping[str, Any]
+    stack: ExitStack
+    analyst: Channel = field(init=False)
+
+    def work(self) -> None:
+        seal = self._seal_analyst()
+        facts, public = self._facts()
+        table = ReadTable.of(facts["table"], Path(self.job["folder"]))
+        plan = Plan.from_dict(facts["plan"])
+        require_sealable(plan, table)
+        record = {"source": table.source.name, "table": table.declaration, "files": public}
+        self.launcher.send({"subject": facts, "seal": seal | record})
+        order = self.launcher.receive()
+        self._run(plan, table, order)
+
+    # -- before there are data -------------------------------------------------------------------
+
+    def _seal_analyst(self) -> dict[str, Any]:
+        """Start the analyst, and return how it is sealed.
+
+        Raises:
+            UnsupportedError: if it is not.
+        """
+        own, other = socket.socketpair()
+        with other:
+            words = [sys.executable, "-I", "-c", self.job["analyst"], str(other.fileno())]
+            child = subprocess.Popen(
+                words,
+                pass_fds=(other.fileno(),),
+                cwd=self.job["copy"],
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        self.analyst = Channel(own, LONGEST_REQUEST)
+        self.stack.callback(_end, child, self.analyst)
+        wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
+        readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
+        self.analyst.send(
+            {name: self.job[name] for name in wanted} | {"readable": readable, "parent": os.getpid()}
+        )
+        said = self._hear()
+        if "unsealed" in said:
+            raise UnsupportedError(said["unsealed"])
+        if not said["tries"] or "succeeded" in said["tries"].values():
+            raise UnsupportedError("the process of the code could do what it must not be able to.")
+        return {name: said[name] for name in ("system", "means", "tries")}
+
+    def _facts(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """What the subject declares, and the public files that it reads, with their digests."""
+        names = self._hear()["files"]
+        public = dict(self._copied(str(name)) for name in names)
+        self.analyst.send({})
+        facts: dict[str, Any] = self._hear()["subject"]
+        source = Path(self.job["folder"]) / str(facts["table"].get("source", ""))
+        for name in public:
+            if source.exists() and (Path(self.job["folder"]) / name).samefile(source):
+                raise InputError(f"file {name!r:.80} is the table itself; it cannot be public.")
+        return facts, public
+
+    def _copied(self, name: str) -> tuple[str, str]:
+        """Let the analyst read a public file."""
+        root, copy = Path(self.job["folder"]).resolve(), Path(self.job["copy"])
+        path = (root / name).resolve()
+        if not path.is_relative_to(root) or not path.is_file():
+            raise InputError(f"file {name!r:.80} is no file beside the code; name one.")
+        if path.stat().st_size > _MOST_PUBLIC:
+            raise InputError(f"file {name!r:.80} is larger than {_MOST_PUBLIC} bytes.")
+        target = copy / path.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+        return name, files.sha256(target.read_bytes())
+
+    # -- the run ---------------------------------------------------------------------------------
+
+    def _run(self, plan: Plan, table: ReadTable, order: Mapping[str, Any]) -> None:
+        seeds = _seeds(order["seed"])
+        noise = FloatNoise() if order["float_noise"] else None
+        if order["seed"] is None:
+            (noise or SecureNoise()).require(plan)
+        if order["data"] is not None:
+            folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-")))
+            table = with_data(table, order["data"], folder, generator(seeds[0]))
+        secret = secrets.token_bytes(32)
+        if order["seed"] is not None:
+            secret = generator(seeds[3]).bytes(32)
+        none, rows = opened(table, secret, self.stack)
+        account = _Account(self.launcher) if order["account"] else None
+        ledger = Ledger(
+            plan,
+            rng=None if order["seed"] is None else generator(seeds[2]),
+            noise=noise,
+            journal=Path(order["journal"]),
+            durability=Durability(order["durability"]),
+            anchor=account,
+            budget=account if order["budget"] else None,
+        )
+        trial = Ledger(plan, rng=np.random.default_rng(0))
+        operations = Operations(plan, table, Side(none, trial), Side(rows, ledger))
+        try:
+            result = self._answer_all(operations, seeds[1])
+            if not len(ledger):
+                ledger.check()
+        finally:
+            ledger.close()
+            self.launcher.send({"releases": len(ledger)})
+        assert ledger.journal is not None
+        self.launcher.send(
+            {
+                "result": result,
+                "owner": operations.owner,
+                "head": ledger.journal.head,
+                "seeded": ledger.seeded,
+                "left": list(ledger.left()),
+            }
+        )
+
+    def _answer_all(self, operations: Operations, seed: dict[str, Any]) -> Any:
+        self.analyst.send({"seed": seed})
+        while True:
+            said = self._hear()
+            if "result" in said:
+                return said["result"]
+            try:
+                self.analyst.send(operations.answer(said))
+            except FatalError:
+                raise UnsupportedError(FATAL) from None
+
+    def _hear(self) -> dict[str, Any]:
+        """What the analyst says that is not for the terminal.
+
+        Raises:
+            DpAuditError: if it says that its code failed, or it is gone.
+        """
+        while True:
+            try:
+                said = self.analyst.receive()
+            except ChannelError:
+                raise UnsupportedError(
+                    "the process of the code ended before it returned: it said what is no message, "
+                    "or used up its time or memory."
+                ) from None
+            if "failed" in said:
+                kind = getattr(errors, str(said.get("kind")), InputError)
+                known = isinstance(kind, type) and issubclass(kind, DpAuditError)
+                raise (kind if known else InputError)(str(said["failed"])[:2_000])
+            if "said" not in said:
+                return said
+            self.launcher.send({"said": str(said["said"])})
+
+
+class _Account:
+    """Budget and anchor of the launcher."""
+
+    def __init__(self, launcher: Channel) -> None:
+        self._launcher = launcher
+
+    def begin(self, plan: Plan, *, anchored: bool) -> None:
+        """Tell the launcher's budget, or anchor, that a ledger takes it."""
+        self._asked(call="begin", anchored=anchored)
+
+    def admit(self, invocation: Invocation) -> None:
+        """Charge an invocation; see Budget."""
+        self._asked(call="admit", invocation=invocation.to_dict())
+
+    def state(self, journal: str) -> AnchorState | None:
+        """What is known of a journal; see Anchor."""
+        found = self._asked(call="state", journal=journal)
+        return None if found is None else AnchorState(**found)
+
+    def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
+        """Remember how far a journal has come; see Anchor."""
+        before = None if after is None else vars(after)
+        self._asked(call="advance", state=vars(state), after=before)
+
+    def _asked(self, **request: Any) -> Any:
+        self._launcher.send(request)
+        said = self._launcher.receive()
+        if "error" in said:
+            raise getattr(errors, said["kind"])(said["error"])
+        return said["value"]
+
+
+def _seeds(seed: int | None) -> list[dict[str, Any]]:
+    """Seeds of made-up rows, of the algorithm, of the noise, and of the order of rows.
+
+    Those of a deployment are drawn by themselves: the analyst is told one, from which no other
+    follows.
+    """
+    if seed is None:
+        return [{"entropy": secrets.randbits(128)} for _ in range(4)]
+    return [{"entropy": seed, "spawn_key": [child]} for child in range(4)]
+
+
+def _environment() -> dict[str, str]:
+    """What the analyst may know of the environment: nothing."""
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return dict.fromkeys(threads, "1") | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _end(child: subprocess.Popen[bytes], analyst: Channel) -> None:
+    analyst.close()
+    try:
+        child.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
