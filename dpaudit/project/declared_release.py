@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class DeclaredRelease(Subject):
             key does, which is never written.
     """
 
+    sees_rows: ClassVar[bool] = False
     release: Release
     cluster: str | None = None
     seeded: bool = False

@@ -173,6 +173,7 @@ class OpenSubject(Subject):
         folder: from which paths of its table are seen.
     """
 
+    sees_rows: ClassVar[bool] = False
     sealed: SealedSubject
     folder: Path = field(default=Path())
 

@@ -102,6 +102,9 @@ class Subject(ABC):
     default_data: ClassVar[str] = "synthetic"
     """Name of the data that :meth:`load` gives where the user names none."""
 
+    sees_rows: ClassVar[bool] = True
+    """Whether its code holds rows, so that it is put to the test before it runs."""
+
     @abstractmethod
     def plan(self) -> Plan:
         """Every invocation that the algorithm may make, from its fields alone."""

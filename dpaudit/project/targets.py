@@ -13,11 +13,12 @@ import importlib
 import importlib.util
 import inspect
 import json
+import os
 import pkgutil
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
@@ -78,8 +79,12 @@ def code_hash(module: str, file: Path) -> str:
         module: dotted name, or that of a file.
         file: where it stands.
     """
+    return _combined(own_files(module, file))
+
+
+def _combined(paths: Iterable[Path]) -> str:
     combined = hashlib.sha256()
-    for path in sorted(own_files(module, file)):
+    for path in sorted(paths):
         combined.update(hashlib.sha256(path.read_bytes()).digest())
     return combined.hexdigest()
 
@@ -164,6 +169,75 @@ def _places(name: str) -> Iterator[Path]:
         yield from (Path(folder).resolve() for folder in folders)
     elif file:
         yield Path(file).resolve()
+
+
+@dataclass(frozen=True)
+class CodeFiles:
+    """The files of a piece of code, found without importing it.
+
+    Attributes:
+        attribute: the object of it that is named.
+        module: dotted name; empty where a file is named.
+        file: where it stands.
+        folder: that of the project: of the file, or the one from which the module is imported.
+        files: all files of which the code consists.
+    """
+
+    attribute: str
+    module: str
+    file: Path
+    folder: Path
+    files: frozenset[Path]
+
+    @property
+    def root(self) -> Path:
+        """A folder that holds all files."""
+        common = Path(os.path.commonpath([self.folder, *self.files]))
+        return common.parent if common.is_file() else common
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Folders from which is imported, below the root."""
+        own = self.folder.relative_to(self.root)
+        found = [Path(place).resolve() for place in sys.path if place]
+        inside = [place.relative_to(self.root) for place in found if place.is_relative_to(self.root)]
+        return tuple(dict.fromkeys([own, *inside]))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all files, as :func:`code_hash`."""
+        return _combined(self.files)
+
+    def name_in(self, copy: Path) -> str:
+        """The name of the same object in a copy of the root."""
+        place = copy / self.file.relative_to(self.root)
+        return f"{self.module or place}:{self.attribute}"
+
+
+def code_files(name: str) -> CodeFiles:
+    """The files of ``FILE.py:Object`` or ``module:Object``; none of them is run.
+
+    Raises:
+        InputError: if there is no such file, or the name is none of these.
+    """
+    module, colon, attribute = name.rpartition(":")
+    if not colon or not module or not attribute:
+        raise InputError(f"subject is {shown(name)}; {without_colon(name)}")
+    if module.endswith(".py"):
+        files.read_text(module, what="file")
+        file = Path(module).resolve()
+        with _siblings(file.parent):
+            found = own_files(file.stem, file)
+        return CodeFiles(attribute, "", file, file.parent, frozenset(found))
+    place = Path(*module.split("."))
+    for folder in map(Path, dict.fromkeys([str(Path.cwd()), *sys.path])):
+        for file in (folder / place.with_suffix(".py"), folder / place / "__init__.py"):
+            if file.is_file():
+                top = folder / place.parts[0]
+                package = set(top.rglob("*.py")) if top.is_dir() else set()
+                found = {each.resolve() for each in package} | own_files(file.stem, file)
+                return CodeFiles(attribute, module, file.resolve(), folder.resolve(), frozenset(found))
+    raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 
 ENTRY_POINTS = "dpaudit.subjects"
@@ -311,7 +385,16 @@ def find_target(name: str, settings: Mapping[str, Any]) -> Target:
 def _target(name: str, subject: Subject) -> Target:
     with foreign(name, public=True):
         stated = subject.plan(), subject.claim(), subject.findings(), subject.not_covered()
-    return Target(subject_record(name, subject), *stated, subject)
+    return Target(subject_record(name, subject), *stated, _openly(name, subject))
+
+
+def _openly(name: str, subject: Subject) -> Subject:
+    """What runs in this process: of a subject that holds handles, one that makes them."""
+    from dpaudit.project.sealed_subject import OpenSubject, SealedSubject
+
+    if not isinstance(subject, SealedSubject):
+        return subject
+    return OpenSubject(subject, code_files(name).folder)
 
 
 def _release_target(name: str, tables: Mapping[str, Any]) -> Target:

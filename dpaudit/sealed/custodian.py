@@ -46,12 +46,18 @@ def main(descriptor: int) -> None:
         try:
             with ExitStack() as stack:
                 _Custodian(launcher, launcher.receive(), stack).work()
+        except _UnsealedError as error:
+            launcher.send({"unsealed": str(error)})
         except DpAuditError as error:
             launcher.send({"error": str(error), "kind": type(error).__name__})
         except ChannelError:
             raise
         except BaseException:  # noqa: BLE001  # whatever it is, its words may hold a value
             launcher.send({"error": FATAL, "kind": "UnsupportedError"})
+
+
+class _UnsealedError(UnsupportedError):
+    """The process of the code is not sealed."""
 
 
 @dataclass
@@ -66,13 +72,13 @@ class _Custodian:
     def work(self) -> None:
         seal = self._seal_analyst()
         facts, public = self._facts()
-        table = ReadTable.of(facts["table"], Path(self.job["folder"]))
+        other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
+        table = ReadTable.of(facts["table"] | other, Path(self.job["folder"]))
         plan = Plan.from_dict(facts["plan"])
         require_sealable(plan, table)
         record = {"source": table.source.name, "table": table.declaration, "files": public}
         self.launcher.send({"subject": facts, "seal": seal | record})
-        order = self.launcher.receive()
-        self._run(plan, table, order)
+        self._run(plan, table, self.launcher.receive())
 
     # -- before there are data -------------------------------------------------------------------
 
@@ -103,9 +109,9 @@ class _Custodian:
         )
         said = self._hear()
         if "unsealed" in said:
-            raise UnsupportedError(said["unsealed"])
+            raise _UnsealedError(said["unsealed"])
         if not said["tries"] or "succeeded" in said["tries"].values():
-            raise UnsupportedError("the process of the code could do what it must not be able to.")
+            raise _UnsealedError("the process of the code could do what it must not be able to.")
         return {name: said[name] for name in ("system", "means", "tries")}
 
     def _facts(self) -> tuple[dict[str, Any], dict[str, str]]:
@@ -135,22 +141,22 @@ class _Custodian:
 
     # -- the run ---------------------------------------------------------------------------------
 
-    def _run(self, plan: Plan, table: ReadTable, order: Mapping[str, Any]) -> None:
-        seeds = _seeds(order["seed"])
-        noise = FloatNoise() if order["float_noise"] else None
-        if order["seed"] is None:
-            (noise or SecureNoise()).require(plan)
-        if order["data"] is not None:
+    def _run(self, plan: Plan, table: ReadTable, first: Mapping[str, Any]) -> None:
+        seeds, seeded = _seeds(first["seed"]), first["seed"] is not None
+        if first["data"] is not None:
             folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-")))
-            table = with_data(table, order["data"], folder, generator(seeds[0]))
-        secret = secrets.token_bytes(32)
-        if order["seed"] is not None:
-            secret = generator(seeds[3]).bytes(32)
+            table = with_data(table, first["data"], folder, generator(seeds[0]))
+        secret = generator(seeds[3]).bytes(32) if seeded else secrets.token_bytes(32)
         none, rows = opened(table, secret, self.stack)
+        self.launcher.send({"loaded": True})
+        order = self.launcher.receive()
+        noise = FloatNoise() if order["float_noise"] else None
+        if not seeded:
+            (noise or SecureNoise()).require(plan)
         account = _Account(self.launcher) if order["account"] else None
         ledger = Ledger(
             plan,
-            rng=None if order["seed"] is None else generator(seeds[2]),
+            rng=generator(seeds[2]) if seeded else None,
             noise=noise,
             journal=Path(order["journal"]),
             durability=Durability(order["durability"]),
@@ -174,6 +180,7 @@ class _Custodian:
                 "head": ledger.journal.head,
                 "seeded": ledger.seeded,
                 "left": list(ledger.left()),
+                "releases": len(ledger),
             }
         )
 
@@ -219,7 +226,7 @@ class _Account:
 
     def begin(self, plan: Plan, *, anchored: bool) -> None:
         """Tell the launcher's budget, or anchor, that a ledger takes it."""
-        self._asked(call="begin", anchored=anchored)
+        self._asked(call="begin", anchored=anchored, plan=plan.to_dict())
 
     def admit(self, invocation: Invocation) -> None:
         """Charge an invocation; see Budget."""

@@ -129,7 +129,7 @@ def with_rehearsal(
         target: what is rehearsed.
         data: name of the data; the subject's default where not given.
     """
-    if target.subject is None or target.release is not None:
+    if target.subject is None or not target.subject.sees_rows:
         return certificate
     outcome = rehearse_subject(target.subject, target.record.name, plan=certificate.plan, data=data)
     return certificate.with_rehearsal(outcome.record, outcome.findings)

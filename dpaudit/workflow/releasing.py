@@ -18,7 +18,7 @@ from dpaudit.project.targets import Target, find_target
 from dpaudit.tables.queries import Part
 from dpaudit.tables.release import Release
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.running import Charging, run_target
+from dpaudit.workflow.running import Charging, RunOptions, run_target
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,13 @@ def release_table(
     if synthetic is not None and cluster is not None:
         raise InputError("synthetic is given with a cluster; made-up rows are worked off here.")
     subject = replace(subject, cluster=cluster, seeded=seed is not None)
-    return run_target(
-        replace(target, subject=subject),
-        target.record.name,
-        None if synthetic is None else f"{SYNTHETIC}{synthetic}",
-        seed,
-        Path(folder),
+    options = RunOptions(
+        data=None if synthetic is None else f"{SYNTHETIC}{synthetic}",
+        seed=seed,
         durability=durability,
         anchor=anchor,
         charging=charging,
         witness=witness,
     )
+    name = target.record.name
+    return run_target(replace(target, subject=subject), name, Path(folder), options)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,11 +37,12 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
-from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
+from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
+from dpaudit.workflow.sealing import SealedRun, UnsealedError, is_sealable, sealed_run
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
@@ -145,116 +147,244 @@ def run_subject(
         PlanMismatchError: if the run is not what the plan declares, or releases nothing at all.
         TamperedError: if the ledger's file is not what the ledger wrote.
     """
-    target = find_target(name, parse_settings(settings))
+    options = RunOptions(
+        data, seed, float_noise, durability, anchor, rehearse, most, charging, witness
+    )
+    known = parse_settings(settings)
+    unsealed = ""
+    if is_sealable(name):
+        try:
+            return run_sealed(name, known, folder, options)
+        except UnsealedError as error:
+            unsealed = str(error)
+    target = find_target(name, known)
     if target.release is not None:
         raise InputError(f"{name} is a release file; run it with dpaudit release.")
-    return run_target(
-        target,
-        name,
-        data,
-        seed,
-        folder,
-        float_noise=float_noise,
-        durability=durability,
-        anchor=anchor,
-        rehearse=rehearse,
-        most=most,
-        charging=charging,
-        witness=witness,
-    )
+    if unsealed:
+        found = (*target.findings, _found("not-sealed", reason=unsealed))
+        target = replace(target, findings=found)
+    return run_target(target, name, folder, options)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is made; see :func:`run_subject`."""
+
+    data: str | None = None
+    seed: int | None = None
+    float_noise: bool = False
+    durability: Durability = Durability.PROCESS
+    anchor: Path | None = None
+    rehearse: bool = True
+    most: int = MOST_NEIGHBOURS
+    charging: Charging | None = None
+    witness: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.float_noise:
+            raise InputError("float_noise is given with a seed, which implies it; leave it out.")
+        if self.charging is not None and (self.seed is not None or self.anchor is not None):
+            raise InputError(
+                "--book goes with neither --seed nor --anchor: it is itself the anchor."
+            )
+
+
+@dataclass
+class _Account:
+    """What a run is charged to, and what keeps its head."""
+
+    options: RunOptions
+    target: Target
+    journal: Path
+    charge: Charge | None = None
+
+    def begin(self) -> None:
+        """Charge the plan, where a book keeps budgets."""
+        charging = self.options.charging
+        if charging is not None:
+            certified(self.target)  # what stops a certificate stops the run, before it is charged
+            self.charge = charging.begin(self.target.plan)
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """What keeps the journal's head."""
+        return self.charge if self.options.anchor is None else FileAnchor(self.options.anchor)
+
+    @contextlib.contextmanager
+    def kept(self, released: Callable[[], int]) -> Iterator[None]:
+        """Abandon the charge of a run that fails; what it had released stays on record."""
+        try:
+            yield
+        except BaseException as error:
+            if self.options.charging is not None and self.charge is not None:
+                self.options.charging.failed(self.charge, self.journal)
+            made = released()
+            if made == 0:
+                self.journal.unlink(missing_ok=True)
+            elif isinstance(error, DpAuditError):
+                raise type(error)(f"{error} {_kept(made, self.journal)}") from None
+            raise
+
+    def ran(self, certificate: Certificate) -> None:
+        """Close the charge."""
+        if self.options.charging is not None and self.charge is not None:
+            self.options.charging.ran(self.charge, self.journal, certificate)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What a run left: its results and the owner's, the ledger's record, what was not released."""
+
+    run: dict[str, Any]
+    ledger: dict[str, Any]
+    left: tuple[str, ...]
+    owner: dict[str, Any] | None
+    data: str
 
 
 def run_target(
-    target: Target,
-    name: str,
-    data: str | None,
-    seed: int | None,
-    folder: Path,
-    *,
-    float_noise: bool = False,
-    durability: Durability = Durability.PROCESS,
-    anchor: Path | None = None,
-    rehearse: bool = True,
-    most: int = MOST_NEIGHBOURS,
-    charging: Charging | None = None,
-    witness: bool | None = None,
+    target: Target, name: str, folder: Path, options: RunOptions
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Run a target; as :func:`run_subject`, which finds it by its name."""
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
     if target.release is not None:
         prepared(folder)
-    if seed is not None and float_noise:
-        raise InputError("float_noise is given with a seed, which implies it; leave it out.")
-    if charging is not None and (seed is not None or anchor is not None):
-        raise InputError("--book goes with neither --seed nor --anchor: it is itself the anchor.")
+    seed = options.seed
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
-    data = target.subject.default_data if data is None else data
+    data = target.subject.default_data if options.data is None else options.data
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
-    if rehearse and target.release is None:
+    if options.rehearse and target.subject.sees_rows:
         rehearsal = rehearse_on(
-            target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
+            target.subject,
+            name,
+            problem,
+            data,
+            plan=target.plan,
+            seed=seed or 0,
+            most=options.most,
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
-    journal = _new_path(folder, "ledger.jsonl")
-    if charging is not None:
-        certified(target)  # what stops a certificate stops the run, before it is charged
-    reserved = None if charging is None else charging.begin(target.plan)
+    account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
+    account.begin()
     planned = sum(each.releases for each in target.plan.invocations)
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),
-        noise=FloatNoise() if float_noise else None,
-        journal=journal,
-        durability=durability,
-        anchor=reserved if anchor is None else FileAnchor(anchor),
-        budget=reserved,
+        noise=FloatNoise() if options.float_noise else None,
+        journal=account.journal,
+        durability=options.durability,
+        anchor=account.anchor,
+        budget=account.charge,
     )
-    try:
+    with account.kept(lambda: len(ledger)):
         shown = progress_bar("releases", lambda: (len(ledger), planned))
         with contextlib.closing(ledger), foreign(name), shown:
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
             if len(ledger) == 0:
                 ledger.check()
             run = _results(name, result)
-    except BaseException as error:
-        if charging is not None and reserved is not None:
-            charging.failed(reserved, journal)
-        if len(ledger) == 0:  # what was released stays on record
-            journal.unlink(missing_ok=True)
-        elif isinstance(error, DpAuditError):
-            raise type(error)(f"{error} {_kept(ledger, journal)}") from None
-        raise
-    record = ledger_record(ledger, journal)
-    run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
+    owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
+    private = None if owner is None else _results(f"{name} for its owner", owner)
+    record = ledger_record(ledger, account.journal)
+    ran = _Ran(run, record, tuple(ledger.left()), private, data)
+    return _written(target, folder, account, ran, rehearsal)
+
+
+def run_sealed(
+    name: str, settings: Mapping[str, Any], folder: Path, options: RunOptions
+) -> tuple[Certificate, tuple[Path, ...]]:
+    """Run a sealed subject whose code never holds the data; as :func:`run_subject`.
+
+    Raises:
+        UnsealedError: if this machine cannot seal it; nothing has been read then.
+    """
+    data, rows = options.data, None
+    if data is not None and SYNTHETIC.fullmatch(data) is None:
+        data, rows = None, str(Path(data).resolve())
+    private = [folder.resolve(), *([Path(rows)] if rows else [])]
+    with sealed_run(name, settings, private, _say, rows) as run:
+        target = run.target
+        account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
+        run.load({"seed": options.seed, "data": data})
+        account.begin()
+        order = {
+            "float_noise": options.float_noise,
+            "journal": str(account.journal.resolve()),
+            "durability": str(options.durability),
+            "account": account.anchor is not None,
+            "budget": account.charge is not None,
+        }
+        with account.kept(lambda: _made(run, account.journal)):
+            said = run.go(order, account.charge or account.anchor)
+    record = journal_record(
+        account.journal,
+        target.plan,
+        releases=said["releases"],
+        head=said["head"],
+        seeded=said["seeded"],
+        durability=options.durability,
+    )
+    owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
+    assert target.seal is not None
+    source = target.seal.source if options.data is None else options.data
+    ran = _Ran(said["result"], record, tuple(said["left"]), owner, source)
+    return _written(target, folder, account, ran, None, made_up=data is not None)
+
+
+def _made(run: SealedRun, journal: Path) -> int:
+    """How many releases were made: as the custodian told, or else as its journal holds."""
+    if run.releases is not None:
+        return run.releases
+    return summarise_journal(journal).releases if journal.exists() else 0
+
+
+def _say(text: str) -> None:
+    """Show what the code prints: it follows from releases and public facts."""
+    sys.stderr.write(printable(text))
+    sys.stderr.flush()
+
+
+def _written(
+    target: Target,
+    folder: Path,
+    account: _Account,
+    ran: _Ran,
+    rehearsal: RehearsalOutcome | None,
+    *,
+    made_up: bool = False,
+) -> tuple[Certificate, tuple[Path, ...]]:
+    """The certificate of a run, and the files that were written."""
+    run, record = ran.run, ran.ledger
+    run["summary"] = {"data": ran.data, **run.get("summary", {}), "releases": record["entries"]}
     run.setdefault("series", {})
+    subject = target.subject
+    if target.release is not None and subject is not None:
+        made_up = ran.data != subject.default_data
+    rows = [_found("made-up-data", data=ran.data)] if made_up else []
     # As one that stops early on what was released.
-    left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
-    made_up = target.release is not None and data != target.subject.default_data
-    rows = [_found("made-up-data", data=data)] if made_up else []
+    left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
     certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
-    certificate = with_witness(certificate, wanted=witness)
-    certificate = certificate.with_run(run | {"ledger": record}, seed)
+    certificate = with_witness(certificate, wanted=account.options.witness)
+    certificate = certificate.with_run(run | {"ledger": record}, account.options.seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     tables: tuple[Path, ...] = ()
     if target.release is not None:
         tables = write_results(run["results"], folder, made_up=made_up)
         run["results"] = abridged(run["results"])
-    written = (*tables, journal, *save(certificate, folder))
-    if charging is not None and reserved is not None:
-        charging.ran(reserved, journal, certificate)
-    owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
-    if owner is None:
+    written = (*tables, account.journal, *save(certificate, folder))
+    account.ran(certificate)
+    if ran.owner is None:
         return certificate, written
-    private = files.pretty_json(_results(f"{name} for its owner", owner))
-    if target.release is None:
+    private = files.pretty_json(ran.owner)
+    if target.release is None and target.seal is None:
         return certificate, (*written, files.write(folder / OWNER, private))
     return certificate, (*written, _kept_apart(folder / "owner", private))
 
@@ -268,8 +398,8 @@ def _kept_apart(folder: Path, private: str) -> Path:
     return path
 
 
-def _kept(ledger: Ledger, journal: Path) -> str:
-    made = "1 release" if len(ledger) == 1 else f"{len(ledger)} releases"
+def _kept(releases: int, journal: Path) -> str:
+    made = "1 release" if releases == 1 else f"{releases} releases"
     return f"Before that {made} left and stay charged: {files.shown(journal)} keeps the record."
 
 
@@ -293,6 +423,22 @@ def _results(name: str, result: Any) -> dict[str, Any]:
 
 
 def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
+    """Return what a certificate says of a closed ledger; as :func:`journal_record`."""
+    if ledger.journal is None:
+        raise TamperedError("the ledger wrote no file.")
+    return journal_record(
+        path,
+        ledger.plan,
+        releases=len(ledger),
+        head=ledger.journal.head,
+        seeded=ledger.seeded,
+        durability=ledger.journal.durability,
+    )
+
+
+def journal_record(
+    path: Path, plan: Plan, *, releases: int, head: str, seeded: bool, durability: Durability
+) -> dict[str, Any]:
     """Return what a certificate says of a closed ledger, after its file was read back.
 
     The file is believed, not the program that ran: it must hold a whole chain of the same plan, as
@@ -303,12 +449,12 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
         PlanMismatchError: if it charges more than the plan declares.
     """
     content = summarise_journal(path)
-    if not content.closed or content.releases != len(ledger):
+    if not content.closed or content.releases != releases:
         raise TamperedError(
             f"the ledger's file holds {content.releases} releases and the ledger made "
-            f"{len(ledger)}; somebody else wrote to one of them."
+            f"{releases}; somebody else wrote to one of them."
         )
-    if content.plan != ledger.plan or ledger.journal is None or content.head != ledger.journal.head:
+    if content.plan != plan or content.head != head:
         raise TamperedError("the ledger's file is not the one that the ledger wrote.")
     return {
         "journal": content.identifier,
@@ -316,8 +462,8 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
         "head": content.head,
         "entries": content.releases,
         "samplers": dict(content.samplers),
-        "seeded": ledger.seeded,
-        "durability": str(ledger.journal.durability),
+        "seeded": seeded,
+        "durability": str(durability),
         **({"external": dict(content.external)} if content.external else {}),
     }
 

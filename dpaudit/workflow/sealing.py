@@ -1,0 +1,252 @@
+"""Sealed runs from outside: finding code without importing it, starting the custodian, hearing it.
+
+The process that certifies a sealed run never runs a line of the author's. It copies the code to a
+folder of its own, and learns the plan from the sealed process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import dpaudit
+from dpaudit.base import errors
+from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.validate import shown
+from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
+from dpaudit.ledger import AnchorState
+from dpaudit.plan import Invocation, Plan
+from dpaudit.project.targets import CodeFiles, Target, code_files
+from dpaudit.sealed.messages import Channel, ChannelError
+
+_ROOT = str(Path(dpaudit.__file__).parents[1])
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from {module} import main; main(int(sys.argv[1]))"
+_WORD = re.compile(r"\bSealedSubject\b")
+PROCESSOR_SECONDS = 3_600
+"""What the author's code may use; its own time, not that of a clock."""
+MEMORY_BYTES = 2**33
+
+
+class UnsealedError(UnsupportedError):
+    """This machine cannot seal a run; the message says why."""
+
+
+def is_sealable(name: str) -> bool:
+    """Tell whether the file of a name speaks of sealed subjects; nothing is imported."""
+    if name.endswith(".toml"):
+        return False
+    with suppress(DpAuditError, OSError):
+        return bool(_WORD.search(code_files(name).file.read_text("utf-8", "replace")))
+    return False
+
+
+@dataclass
+class SealedRun:
+    """A custodian that waits.
+
+    Attributes:
+        target: the subject as its process declared it, with the seal.
+        say: shows what the code prints.
+        releases: how many were made; None until the custodian told.
+    """
+
+    target: Target
+    _channel: Channel
+    say: Callable[[str], None]
+    releases: int | None = None
+
+    def load(self, order: Mapping[str, Any]) -> None:
+        """Let the custodian read the table.
+
+        Args:
+            order: ``seed``, and ``data`` where rows are made up.
+
+        Raises:
+            InputError: if it cannot be read as declared.
+        """
+        self._channel.send(order)
+        _heard(self._channel, self.say)
+
+    def go(self, order: Mapping[str, Any], account: object | None) -> dict[str, Any]:
+        """Let the code run.
+
+        Args:
+            order: where the journal is, what seeds it, and other facts of this run.
+            account: budget and anchor, if there are any.
+
+        Returns:
+            Result, the owner's numbers, and what is to be known of the journal.
+
+        Raises:
+            DpAuditError: if it did not end as it should. What was released before is charged.
+        """
+        self._channel.send(order)
+        while True:
+            said = _heard(self._channel, self.say)
+            if "releases" in said:
+                self.releases = said["releases"]
+            if "call" in said:
+                self._channel.send(_served(account, said))
+            elif "result" in said:
+                return said
+
+
+@contextmanager
+def sealed_run(
+    name: str,
+    settings: Mapping[str, Any],
+    private: Sequence[Path],
+    say: Callable[[str], None],
+    rows: str | None = None,
+) -> Iterator[SealedRun]:
+    """Start a sealed run, and end it whatever happens.
+
+    Args:
+        name: ``FILE.py:Object`` or ``module:Object``.
+        settings: of the subject's fields.
+        private: paths that the code must not reach.
+        say: shows what the code prints.
+        rows: path of a file that is read in place of the table's source.
+
+    Raises:
+        UnsealedError: if this machine cannot seal it.
+        InputError: if there is no such subject, or it cannot be sealed.
+    """
+    code = code_files(name)
+    with ExitStack() as stack:
+        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
+        copied = _copied(code, copy)
+        channel = stack.enter_context(_custodian())
+        channel.send(
+            {
+                "name": copied,
+                "settings": dict(settings),
+                "paths": [str(copy / each) for each in code.paths],
+                "copy": str(copy),
+                "folder": str(code.folder),
+                "rows": rows,
+                "private": [str(code.file), str(code.folder), *map(str, private)],
+                "analyst": _BOOT.format(root=_ROOT, module="dpaudit.project.sealed_subject"),
+                "processor_seconds": PROCESSOR_SECONDS,
+                "memory_bytes": MEMORY_BYTES,
+            }
+        )
+        said = _heard(channel, say)
+        yield SealedRun(_target(name, code, said), channel, say)
+
+
+def _copied(code: CodeFiles, copy: Path) -> str:
+    """Copy the code, and return the name by which the copy is found."""
+    for path in code.files:
+        place = copy / path.relative_to(code.root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    copy.chmod(0o755)
+    return code.name_in(copy)
+
+
+@contextmanager
+def _custodian() -> Iterator[Channel]:
+    """A fresh process that imports this package alone."""
+    own, other = socket.socketpair()
+    words = _BOOT.format(root=_ROOT, module="dpaudit.sealed.custodian")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    with other:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-c", words, str(other.fileno())],
+            pass_fds=(other.fileno(),),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt reaches it by the socket's end
+        )
+    channel = Channel(own)
+    try:
+        yield channel
+    finally:
+        channel.close()
+        child.wait()
+
+
+def _heard(channel: Channel, say: Callable[[str], None]) -> dict[str, Any]:
+    """The next message that is for this process.
+
+    Raises:
+        DpAuditError: if it is an error, or the custodian is gone.
+    """
+    while True:
+        try:
+            said = channel.receive()
+        except ChannelError:
+            raise UnsupportedError(
+                "the custodian of the data ended: it was killed, or there was too little memory; "
+                "what was released stays charged."
+            ) from None
+        if "unsealed" in said:
+            raise UnsealedError(said["unsealed"])
+        if "error" in said:
+            raise _kind(said["kind"])(said["error"])
+        if "said" not in said:
+            return said
+        say(said["said"])
+
+
+def _kind(name: str) -> type[DpAuditError]:
+    found = getattr(errors, name, InputError)
+    return found if isinstance(found, type) and issubclass(found, DpAuditError) else InputError
+
+
+def _target(name: str, code: CodeFiles, said: Mapping[str, Any]) -> Target:
+    """What is certified: as the sealed process declared it, with the code's hash from here."""
+    facts, seal = said["subject"], said["seal"]
+    record = SubjectRecord(**facts["record"])
+    claim = facts["claim"]
+    return Target(
+        replace(record, name=name, code_hash=code.digest),
+        Plan.from_dict(facts["plan"]),
+        None if claim is None else Claim.from_dict(claim),
+        tuple(map(Finding.from_dict, facts["findings"])),
+        tuple(facts["not_covered"]),
+        seal=SealRecord.from_dict(seal),
+    )
+
+
+def _served(account: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What budget and anchor answer."""
+    try:
+        return {"value": _CALLS[said["call"]](account, said)}
+    except DpAuditError as error:
+        return {"error": str(error), "kind": type(error).__name__}
+
+
+def _state(record: Mapping[str, Any] | None) -> AnchorState | None:
+    return None if record is None else AnchorState(**record)
+
+
+def _began(account: Any, said: Mapping[str, Any]) -> None:
+    if told := getattr(account, "begin", None):
+        told(Plan.from_dict(said["plan"]), anchored=said["anchored"])
+
+
+def _found(account: Any, said: Mapping[str, Any]) -> dict[str, Any] | None:
+    found = account.state(said["journal"])
+    return None if found is None else vars(found)
+
+
+_CALLS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "begin": _began,
+    "admit": lambda account, said: account.admit(Invocation.from_dict(said["invocation"])),
+    "state": _found,
+    "advance": lambda account, said: account.advance(_state(said["state"]), _state(said["after"])),
+}
