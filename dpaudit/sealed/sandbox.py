@@ -1,0 +1,439 @@
+"""Walls around a process whose code must not reach private data.
+
+A fresh, single-threaded process calls :func:`confine` on itself before it imports code that is not
+trusted. What it leaves is memory, a processor, the folders that it names, and one descriptor. What
+must stay true: each wall stands twice, by means that do not rest on each other.
+
+=====================  =========================================  =================================
+kept out               first wall                                 second wall
+=====================  =========================================  =================================
+files, their names     a root of its own with the named folders   Landlock, for what is in them
+network                seccomp: no socket, no address             a network of its own; Landlock
+processes, their       seccomp: no fork, exec, ptrace, kill       Landlock, limits, no capability,
+memory, signals                                                   no ``/proc``
+shared memory          seccomp                                    IPC of its own; a read-only root
+=====================  =========================================  =================================
+
+Not kept out: time, load and caches of the machine, and faults of the kernel. What is in its memory
+beforehand stays there: it is started by ``python -I``, with an environment made for it.
+
+No library is used but :mod:`ctypes`. ``py-landlock`` does Landlock alone, a tenth of this file;
+``pyseccomp`` needs ``libseccomp.so`` of the system; ``sandlock`` starts what it confines and hands
+it no socket. None of them makes a root, without which names and sizes of files are seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import site
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from dpaudit.base.errors import UnsupportedError
+
+# Landlock keeps signals and abstract sockets in since ABI 6 (Linux 6.12). Seccomp does so too, but
+# "sealed" should mean the same on all machines: two walls.
+LANDLOCK_ABI = 6
+
+# Which of two numbers a call has, and what the kernel calls the machine (AUDIT_ARCH).
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_DESCRIPTORS = 256  # as many as a confined process may have
+
+_TRIAL = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from dpaudit.sealed.sandbox import UnsealableError, confine
+out = os.dup(1)
+try:
+    confine((), out, 10, 1 << 32)
+except UnsealableError as error:
+    os.write(out, str(error).encode())
+"""
+
+
+class UnsealableError(UnsupportedError):
+    """The machine lacks a wall, so that the run cannot be sealed; the message says which."""
+
+
+class Means(NamedTuple):
+    """What keeps a process in.
+
+    Attributes:
+        system: kernel and machine.
+        walls: the walls in words, in the order in which they were raised.
+    """
+
+    system: str
+    walls: tuple[str, ...]
+
+
+def lacking() -> str:
+    """Why nothing can be sealed here, in one sentence; "" if all is there.
+
+    A process of its own raises all walls: what a kernel knows is not what it grants.
+    """
+    try:
+        _check_machine()
+    except UnsealableError as error:
+        return str(error)
+    command = [sys.executable, "-I", "-c", _TRIAL, str(Path(__file__).parents[2])]
+    trial = subprocess.run(command, capture_output=True, text=True, check=False)
+    if trial.returncode:
+        return f"a process that raised the walls here ended with status {trial.returncode}."
+    return trial.stdout
+
+
+def confine(
+    readable: Sequence[Path], descriptor: int, processor_seconds: int, memory_bytes: int
+) -> Means:
+    """Confine the calling process for good.
+
+    The process ends with the thread that started it.
+
+    Args:
+        readable: files and folders that it may read; all others are not there.
+        descriptor: the one descriptor that stays, above 2; 0, 1 and 2 lead to ``/dev/null``.
+        processor_seconds: processor time after which the kernel ends the process.
+        memory_bytes: address space that it may use.
+
+    Raises:
+        UnsealableError: a wall is refused. The process is half confined then, and must end.
+    """
+    abi = _check_machine()
+    places = _places(readable)
+    walls: dict[str, Callable[[], None]] = {
+        "no descriptor but one": partial(_close_descriptors, descriptor),
+        "user, mount, network, IPC and UTS namespaces of its own": _leave_namespaces,
+        f"a read-only root of {len(places)} files and folders": partial(_move_root, places),
+        "limits of memory, processor time and files": partial(
+            _limit, processor_seconds, memory_bytes
+        ),
+        "no capability, no new privilege, no dump": _drop_privileges,
+        f"Landlock (ABI {abi})": partial(_restrict_files, places),
+        f"seccomp, {len({name for name, *_ in _calls()})} calls allowed": _restrict_calls,
+    }
+    for wall, build in walls.items():
+        try:
+            build()
+        except OSError as error:
+            name = errno.errorcode.get(error.errno or 0, "an error")
+            raise UnsealableError(f"this machine does not grant {wall} ({name}).") from None
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return Means(system, tuple(walls))
+
+
+def refuse_dumps() -> None:
+    """Keep other processes of the same user from the memory of this one."""
+    _call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+
+
+def _check_machine() -> int:
+    """The ABI of Landlock; raise UnsealableError where what walls there are is not known."""
+    if not sys.platform.startswith("linux"):
+        raise UnsealableError(f"runs are sealed on Linux alone, and this is {platform.system()}.")
+    machine = platform.machine()
+    if machine not in _MACHINES:
+        known = " and ".join(_MACHINES)
+        raise UnsealableError(f"runs are sealed on {known} alone, and this is {machine}.")
+    abi = 0
+    with contextlib.suppress(OSError):
+        abi = _call("syscall", 444, None, 0, 1)  # LANDLOCK_CREATE_RULESET_VERSION
+    if abi < LANDLOCK_ABI:
+        raise UnsealableError(
+            f"runs are sealed by Landlock ABI {LANDLOCK_ABI} (Linux 6.12) or later, "
+            f"and this kernel has {abi or 'none'}."
+        )
+    return abi
+
+
+def _call(name: str, *arguments: object) -> int:
+    """Call a function of the C library; raise OSError where it fails."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    # A bare integer would be passed as 32 bits, with the upper half of the register undefined.
+    result = int(function(*(ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), name)
+    return result
+
+
+def _close_descriptors(kept: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    for first, last in ((3, kept - 1), (kept + 1, 0xFFFFFFFF)):
+        if first <= last:
+            _call("syscall", 436, first, last, 0)  # close_range
+
+
+def _leave_namespaces() -> None:
+    """Be alone with files, network and messages; the kernel refuses it where there are threads."""
+    user, group = os.geteuid(), os.getegid()
+    # CLONE_NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET
+    _call("unshare", 0x20000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x40000000)
+    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+    # The numbers stay those outside, so that files keep their owners.
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+
+
+def _places(readable: Sequence[Path]) -> dict[Path, Path]:
+    """Where files and folders are seen, with links and without, and where they really are."""
+    real = {path.resolve() for path in readable}
+    seen = real | {Path(os.path.normpath(path.absolute())) for path in readable}
+    places: dict[Path, Path] = {}
+    for place in sorted(seen):  # a folder before what is in it
+        if not any(place.is_relative_to(outer) for outer in places):
+            places[place] = place.resolve()
+    return places
+
+
+def _move_root(places: dict[Path, Path]) -> None:
+    """Live in an empty root to which the places are bound, read-only; all else is not there."""
+    folder, outside, private, bind, recursive = Path.cwd(), "/.outside", 0x40000, 0x1000, 0x4000
+    _call("mount", None, b"/", None, private | recursive, None)
+    _call("mount", b"none", b"/tmp", b"tmpfs", 0, b"mode=0755,size=1m")
+    Path("/tmp", outside[1:]).mkdir()
+    _call("pivot_root", b"/tmp", b"/tmp" + outside.encode())
+    os.chdir("/")
+    for place, real in places.items():
+        source = Path(outside, *real.parts[1:])
+        if source.is_dir():
+            place.mkdir(parents=True, exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.touch()
+        _call("mount", bytes(source), bytes(place), None, bind | recursive, None)
+    _call("umount2", outside.encode(), 2)  # MNT_DETACH
+    Path(outside).rmdir()
+    read_only = struct.pack("=4Q", 1 | 2 | 4, 0, 0, 0)  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
+    _call("syscall", 442, -100, b"/", 0x8000, read_only, len(read_only))  # mount_setattr, all below
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+
+
+def _limit(processor_seconds: int, memory_bytes: int) -> None:
+    import resource  # not on Windows, where this module is imported to say that nothing is sealed
+
+    for limit, soft, hard in (
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_NPROC, 0, 0),
+        (resource.RLIMIT_NOFILE, _DESCRIPTORS, _DESCRIPTORS),
+        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
+        (resource.RLIMIT_CPU, processor_seconds, processor_seconds + 1),  # SIGXCPU, then SIGKILL
+    ):
+        try:
+            resource.setrlimit(limit, (soft, hard))
+        except ValueError:  # whoever started the process allows less
+            resource.setrlimit(limit, (resource.getrlimit(limit)[1],) * 2)
+
+
+def _drop_privileges() -> None:
+    version_3, nothing = struct.pack("=Ii", 0x20080522, 0), bytes(24)
+    _call("capset", version_3, nothing)
+    _call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+    refuse_dumps()
+
+
+def _restrict_files(places: dict[Path, Path]) -> None:
+    """Landlock: refuse all that it knows to refuse, but reading the places."""
+    read_file, read_folder = 1 << 2, 1 << 3
+    refused = struct.pack("=QQQ", (1 << 16) - 1, 3, 3)  # files; TCP; signals and abstract sockets
+    rules = _call("syscall", 444, refused, len(refused), 0)
+    for place in places:
+        beneath = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        rights = read_file | (read_folder if place.is_dir() else 0)
+        _call("syscall", 445, rules, 1, struct.pack("=Qi", rights, beneath), 0)
+        os.close(beneath)
+    _call("syscall", 446, rules, 0)  # landlock_restrict_self
+    os.close(rules)
+
+
+# What Python, numpy and scipy call to import and to compute, with the numbers of x86_64 and of
+# aarch64, which lacks the oldest (-1). Whatever is not allowed fails with EPERM.
+_ALLOWED = """
+read 0 63, readv 19 65, pread64 17 67, write 1 64, writev 20 66, close 3 57, lseek 8 62, dup 32 23
+stat 4 -1, lstat 6 -1, fstat 5 80, newfstatat 262 79, statx 332 291, getdents64 217 61
+access 21 -1, faccessat 269 48, faccessat2 439 439, readlink 89 -1, readlinkat 267 78, getcwd 79 17
+mmap 9 222, mprotect 10 226, munmap 11 215, mremap 25 216, madvise 28 233, brk 12 214
+rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139, sigaltstack 131 132
+restart_syscall 219 128, exit 60 93, exit_group 231 94, futex 202 98, sched_yield 24 124
+getpid 39 172, gettid 186 178, getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177
+clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, nanosleep 35 101, time 201 -1
+gettimeofday 96 169, getrlimit 97 163, getrusage 98 165, uname 63 160, getrandom 318 278
+poll 7 -1, ppoll 271 73, select 23 -1, pselect6 270 72, recvfrom 45 207
+"""
+_INT, _POINTER = (1 << 32) - 1, (1 << 64) - 1
+_WRITING = 0o30001103  # O_ACCMODE, O_CREAT, O_TRUNC, O_PATH and O_TMPFILE
+_DESCRIPTOR_COMMANDS = (0, 1, 2, 3, 4, 1030)  # F_DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC
+_DEVICE_COMMANDS = (0x5401, 0x5421, 0x5450, 0x5451)  # TCGETS, FIONBIO, FIONCLEX, FIOCLEX
+
+_Call = tuple[str, tuple[int, int], dict[int, tuple[int, int]]]
+
+
+def _calls() -> Iterator[_Call]:
+    """Name, numbers, and conditions: of an argument, what a mask leaves must equal a value."""
+    for row in _ALLOWED.strip().replace("\n", ", ").split(", "):
+        name, x86_64, aarch64 = row.split()
+        yield name, (int(x86_64), int(aarch64)), {}
+    yield "openat", (257, 56), {2: (_WRITING, 0)}
+    yield "open", (2, -1), {1: (_WRITING, 0)}
+    yield "sendto", (44, 206), {4: (_POINTER, 0)}  # no address: to the other end
+    yield "prlimit64", (302, 261), {0: (_INT, 0), 2: (_POINTER, 0)}  # read one's own
+    yield "tgkill", (234, 131), {0: (_INT, os.getpid())}  # abort() ends the process by it
+    for process in (0, os.getpid()):
+        yield "sched_getaffinity", (204, 123), {0: (_INT, process)}
+    for command in _DESCRIPTOR_COMMANDS:
+        yield "fcntl", (72, 25), {1: (_INT, command)}
+    for command in _DEVICE_COMMANDS:
+        yield "ioctl", (16, 29), {1: (_INT, command)}
+
+
+def _filter(call: tuple[int, dict[int, tuple[int, int]]]) -> list[tuple[int, int, int, int]]:
+    """Instructions that allow a call; else the number of the call is loaded for what follows."""
+    number, conditions = call
+    code = [(_GIVE, 0, 0, 0x7FFF0000), (_LOAD, 0, 0, 0)]  # SECCOMP_RET_ALLOW
+    for argument, (mask, value) in conditions.items():
+        for half in (0, 32):
+            bits, wanted = mask >> half & _INT, value >> half & _INT
+            if bits:
+                code = [
+                    (_LOAD, 0, 0, 16 + 8 * argument + half // 8),
+                    (_MASK, 0, 0, bits),
+                    (_EQUAL, 0, len(code) - 1, wanted),
+                    *code,
+                ]
+    return [(_EQUAL, 0, len(code), number), *code]
+
+
+_LOAD, _MASK, _EQUAL, _GIVE = 0x20, 0x54, 0x15, 0x06  # BPF: LD|W|ABS, ALU|AND, JMP|JEQ, RET
+
+
+def _restrict_calls() -> None:
+    """Seccomp: allow what is listed, and end a process that calls as another machine would."""
+    column, machine = _MACHINES[platform.machine()]
+    code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_GIVE, 0, 0, 1 << 31), (_LOAD, 0, 0, 0)]
+    # Those of x32 have one bit more than those of x86_64, so that they equal none.
+    for _, numbers, conditions in _calls():
+        code += _filter((numbers[column], conditions))
+    code.append((_GIVE, 0, 0, 0x50000 | errno.EPERM))  # SECCOMP_RET_ERRNO
+    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+    program = ctypes.create_string_buffer(packed)
+    pointer = struct.pack("@HP", len(code), ctypes.addressof(program))
+    _call("prctl", 22, 2, pointer, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+def python_folders() -> tuple[Path, ...]:
+    """What Python, its packages and this one read: nothing of a project, nothing else of a home.
+
+    ``dpaudit`` may stand in a checkout, of which its own folder alone is named: it is imported
+    before :func:`confine`, and its rooms may be imported afterwards.
+    """
+    base = Path(sys.base_prefix)
+    built = sysconfig.get_config_var("DESTSHARED") or base / "lib"
+    own = (Path(__file__).parents[1], Path(os.__file__).parent, base / "lib", base / "lib64")
+    system = "/lib /lib64 /usr/lib /usr/lib64 /etc/ld.so.cache /usr/share/zoneinfo /etc/localtime"
+    named = dict.fromkeys((*own, *map(Path, (built, *site.getsitepackages(), *system.split()))))
+    return tuple(path for path in named if path.exists())
+
+
+def refuse_within(path: Path, readable: Sequence[Path]) -> Path | None:
+    """The readable place in which a private path lies, or which lies in it; else None."""
+    private = path.resolve()
+    for place in readable:
+        folder = place.resolve()
+        if private.is_relative_to(folder) or folder.is_relative_to(private):
+            return place
+    return None
+
+
+def tries(private: Sequence[str], parent: int) -> dict[str, str]:
+    """Try what a confined process must not be able to do.
+
+    Args:
+        private: absolute paths that must be out of reach.
+        parent: number of the process that holds what is private.
+
+    Returns:
+        By a short name, the errors with which it failed, such as ``EPERM``; or ``succeeded``, also
+        where it failed as no wall makes it fail.
+    """
+    word = ctypes.create_string_buffer(8)
+    vector = struct.pack("@PN", ctypes.addressof(word), 8)
+    here, writing = sys.executable, os.O_WRONLY | os.O_CREAT
+    kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    attempts: dict[str, list[Callable[[], object]]] = {
+        "open the table": [partial(os.open, path, os.O_RDONLY) for path in private],
+        "list its folder": [partial(os.listdir, Path(path).parent) for path in private],
+        "stat the table": [partial(os.stat, path) for path in private],
+        "write a file": [
+            partial(os.open, f"{folder}/.dpaudit", writing) for folder in (".", "/tmp", "/dev/shm")
+        ],
+        "make a socket": [
+            partial(socket.socket, family, kind)
+            for family in (socket.AF_INET, socket.AF_UNIX)
+            for kind in kinds
+        ],
+        "connect": [partial(_call, "connect", -1, None, 0)],
+        "fork": [_fork],
+        "exec": [partial(os.execv, here, [here, "-c", ""])],
+        "ptrace the parent": [partial(_call, "ptrace", 0x4206, parent, None, None)],  # SEIZE
+        "read the memory of the parent": [
+            partial(_call, "process_vm_readv", parent, vector, 1, vector, 1, 0),
+            partial(os.open, f"/proc/{parent}/mem", os.O_RDONLY),
+        ],
+        "signal the parent": [partial(os.kill, parent, 0), partial(os.pidfd_open, parent)],
+        "shared memory": [partial(_call, "shmget", 0, 8, 0o600), partial(os.memfd_create, "a")],
+        "inherited descriptors": [_other_descriptors],
+        "/proc of others": [partial(os.listdir, "/proc"), partial(os.stat, f"/proc/{parent}")],
+        "take a wall down": [
+            partial(_call, "unshare", 0x10000000),
+            partial(_call, "mount", b"none", b"/", b"tmpfs", 0, None),
+            partial(_call, "prctl", 4, 1, 0, 0, 0),
+        ],
+    }
+    return {name: _failures(calls) for name, calls in attempts.items() if calls}
+
+
+def _failures(calls: Sequence[Callable[[], object]]) -> str:
+    names = {}
+    for call in calls:
+        try:
+            call()
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT):
+                return "succeeded"
+            names[errno.errorcode[error.errno]] = call
+        else:
+            return "succeeded"
+    return ", ".join(names)
+
+
+def _fork() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def _other_descriptors() -> None:
+    """Raise OSError if nothing is open but ``/dev/null`` and one socket."""
+    kinds = []
+    for descriptor in range(_DESCRIPTORS):
+        with contextlib.suppress(OSError):
+            kinds.append(os.fstat(descriptor))
+    others = [kind for kind in kinds if kind.st_rdev != os.makedev(1, 3)]
+    if len(others) == 1 and stat.S_ISSOCK(others[0].st_mode):
+        raise FileNotFoundError(errno.ENOENT, "no other descriptor")
