@@ -19,6 +19,7 @@ from .proof import certify as certify
 from .records import AuditRecord as AuditRecord
 from .records import CheckRecord as CheckRecord
 from .records import ReleaseRecord as ReleaseRecord
+from .records import SealRecord as SealRecord
 from .records import SecondOpinion as SecondOpinion
 from .records import SubjectRecord as SubjectRecord
 from .verification import recomputed as recomputed

@@ -29,7 +29,7 @@ from dpaudit.base.fields import Kinded, Natural, Record
 from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.records import ReleaseRecord
+from dpaudit.certificate.records import ReleaseRecord, SealRecord
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 
@@ -39,14 +39,15 @@ class Scope(StrEnum):
 
     PLAN = "plan"
     CODE = "plan and code"
+    SEALED = "sealed"
+    """Plan and code, which held handles alone in a process that has no way to the rows."""
     RELEASE = "release"
     """Declared queries over a table, of which no code of an author has seen a row."""
-    SEALED = "sealed"
-    """Code that holds handles alone; no code makes such a certificate yet."""
 
     def keeps(self, wanted: Scope) -> bool:
         """Tell whether a certificate of this scope will do where that one is wanted."""
-        return self is wanted or (self is Scope.RELEASE and wanted is Scope.SEALED)
+        more = {Scope.SEALED: Scope.CODE, Scope.RELEASE: Scope.SEALED}
+        return wanted in (self, more.get(self))
 
 
 class Standing(StrEnum):
@@ -228,6 +229,11 @@ def stated_kinds(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.kind for each in boxes if each.is_black_box))
 
 
+def taken_at_word(plan: Plan, proved: Guarantee | None) -> tuple[str, ...]:
+    """List kinds and accountants whose word a proof takes: those of others, and black boxes."""
+    return tuple(dict.fromkeys((*foreign_of(plan, proved).names, *stated_kinds(plan))))
+
+
 def laws_standing(
     plan: Plan, proved: Guarantee | None, tested: Mapping[str, int]
 ) -> tuple[Standing, str]:
@@ -359,10 +365,16 @@ class Rehearsal(Record):
         return not self.reason and bool(self.neighbours)
 
 
-def scope_of(rehearsal: Rehearsal | None, release: ReleaseRecord | None = None) -> Scope:
+def scope_of(
+    rehearsal: Rehearsal | None,
+    release: ReleaseRecord | None = None,
+    seal: SealRecord | None = None,
+) -> Scope:
     """Tell whether a certificate speaks of the plan alone, of the code too, or of a release."""
     if release is not None:
         return Scope.RELEASE
+    if seal is not None:
+        return Scope.SEALED
     return Scope.CODE if rehearsal is not None and rehearsal.done else Scope.PLAN
 
 
@@ -375,6 +387,7 @@ def assumptions_of(
     run: Mapping[str, Any] | None = None,
     proved: Guarantee | None = None,
     release: ReleaseRecord | None = None,
+    seal: SealRecord | None = None,
     counted: bool = True,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
@@ -387,6 +400,7 @@ def assumptions_of(
         run: the certificate's record of a run, which says how noise was drawn.
         proved: what is proved of it, and by whom.
         release: the declared queries over a table, where the plan is theirs.
+        seal: how the code was kept from the data, where its run was sealed.
         counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
     laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
@@ -402,6 +416,9 @@ def assumptions_of(
         premise = VIOLATED_BY.get(finding.rule)
         if premise is not None and finding.severity is not Severity.NOTE:
             wrong.setdefault(premise, f"See the finding {finding.rule!r}.")
+    violated: Known = {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
+    if seal is not None:
+        return limited(_sealed(plan, run) | {Premise.LAWS: laws} | violated, {})
     known: Known = (
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
@@ -412,38 +429,66 @@ def assumptions_of(
         | _refused(findings)
         | _beside(findings)
         | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
-        | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
+        | violated
     )
     return limited(known, _rests_on(plan, known))
 
 
 def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
     """What holds of declared queries over a table, whose rows no code of an author has seen."""
-    known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, _BY_RELEASE))
-    known[Premise.SENSITIVITY] = (
-        Standing.ENFORCED,
-        "Rows and groups of each unit are bounded in the query, and whole numbers are added.",
+    by = "Declared queries alone see the rows; no code of an author does."
+    public = "schema, bounds and queries were written without these data, and that a table"
+    return _of_table(plan, run, by, f"That {public} that is joined is public, their author says.")
+
+
+def _sealed(plan: Plan, run: Mapping[str, Any] | None) -> Known:
+    """What holds of code that asked about rows, in a process that has no way to them."""
+    by = "The code ran in a process that holds handles and has no way to the rows."
+    public = "code, schema and bounds were written without these data, and that files that the code"
+    known = _of_table(
+        plan,
+        run,
+        f"{by} All that it was told of them the ledger of another process released.",
+        f"That {public} may read and a table that is joined are public, their author says.",
     )
-    known[Premise.TOUCHES] = _enforced(plan, run, None)[Premise.TOUCHES]
-    known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
-    own = "The ledger draws all noise itself, after it has charged the release."
-    known[Premise.NOISE] = _enforced(plan, run, None).get(
-        Premise.NOISE, (Standing.ENFORCED if run is None else Standing.ASSUMED, own)
-    )
-    known[Premise.PERSONS] = (Standing.ASSUMED, _name(plan))
-    known[Premise.OWN_VALUES] = (
-        Standing.ASSUMED,
-        f"That a row of the table holds data of its own {plan.unit} alone, its owner says.",
-    )
-    known[Premise.PUBLIC_FACTS] = (
-        Standing.ASSUMED,
-        "That schema, bounds and queries were written without these data, and that a table that is "
-        "joined is public, their author says.",
-    )
+    if known[Premise.SAMPLING][0] is Standing.ENFORCED:
+        why = f"{by} The ledger of another process drew each sample, of which it holds a handle."
+        known[Premise.SAMPLING] = (Standing.ENFORCED, why)
+        if (run or {}).get("ledger", {}).get("seeded"):
+            why = "The samples of this run follow from its stated seed."
+            known[Premise.SAMPLING] = (Standing.ASSUMED, why)
     return known
 
 
-_BY_RELEASE = "Declared queries alone see the rows; no code of an author does."
+def _of_table(plan: Plan, run: Mapping[str, Any] | None, by: str, public: str) -> Known:
+    """What holds where operations of this package alone see the rows of a table.
+
+    What is assumed is what rows, names and public facts were before. No premise rests on it in
+    another way than on the table itself: no code makes rows, or gives them to another unit.
+
+    Args:
+        plan: what was proved.
+        run: the record of a run.
+        by: what keeps all else from the rows.
+        public: what is said to be public.
+    """
+    noise = "The ledger draws all noise itself, after it has charged the release."
+    own = f"Each value is made of rows of one {plan.unit} and of what is public."
+    bounds = "Rows and groups of each unit are bounded in the query, and whole numbers are added."
+    named = f"That a row of the table holds data of its own {plan.unit} alone, its owner says."
+    known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, by))
+    known[Premise.NOISE] = (Standing.ENFORCED if run is None else Standing.ASSUMED, noise)
+    return (
+        known
+        | _enforced(plan, run, None)
+        | {
+            Premise.SENSITIVITY: (Standing.ENFORCED, bounds),
+            Premise.OWN_VALUES: (Standing.ENFORCED, own),
+            Premise.UNITS: (Standing.ASSUMED, named),
+            Premise.PERSONS: (Standing.ASSUMED, _name(plan)),
+            Premise.PUBLIC_FACTS: (Standing.ASSUMED, public),
+        }
+    )
 
 
 def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:

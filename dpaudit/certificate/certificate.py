@@ -35,7 +35,13 @@ from dpaudit.certificate.assumptions import (
 )
 from dpaudit.certificate.claim import Claim, Finding, Verdict
 from dpaudit.certificate.filtering import FilterRecord
-from dpaudit.certificate.records import AuditRecord, CheckRecord, ReleaseRecord, SubjectRecord
+from dpaudit.certificate.records import (
+    AuditRecord,
+    CheckRecord,
+    ReleaseRecord,
+    SealRecord,
+    SubjectRecord,
+)
 from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
     NOT_DECLARED,
@@ -62,7 +68,7 @@ _SINCE: dict[str, dict[str, Any]] = {
 }
 """What the third schema added within a part of the second, with what is read where it is not."""
 _NEWEST: dict[str, Any] = {"scope": "plan", "foreign": {}, "witness": None, "checked": None}
-_WHERE_USED = {"filtered", "release"}
+_WHERE_USED = {"filtered", "release", "seal"}
 _NEWER: dict[str, Any] = {"assumptions": [], "rehearsal": None}
 
 
@@ -133,7 +139,9 @@ def _without(record: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in record.items() if name not in names}
 
 
-_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord, ReleaseRecord)
+_Part = TypeVar(
+    "_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord, ReleaseRecord, SealRecord
+)
 
 _found = FindingTable(__name__)
 
@@ -161,6 +169,7 @@ class Certificate:
         checked: what the independent checker proves; None where it was not asked.
         filtered: the privacy filter that all releases passed; None where there was none.
         release: the declared queries over a table that it speaks of; None of anything else.
+        seal: how the code was kept from the data of its run; None where it was not.
         schema: that it is written by; what changes a certificate brings it to the newest.
         owner: results of the run that the owner of the data alone may see, for a report; they are
             no part of the certificate, and are never written with it.
@@ -183,6 +192,7 @@ class Certificate:
     checked: CheckRecord | None = None
     filtered: FilterRecord | None = None
     release: ReleaseRecord | None = None
+    seal: SealRecord | None = None
     owner: Mapping[str, Any] | None = None
     schema: str = SCHEMA_VERSION
 
@@ -194,7 +204,7 @@ class Certificate:
     @property
     def scope(self) -> Scope:
         """Whether it speaks of the plan alone, of the code too, or of a declared release."""
-        return scope_of(self.rehearsal, self.release)
+        return scope_of(self.rehearsal, self.release, self.seal)
 
     @property
     def claim_exceeded(self) -> bool:
@@ -259,6 +269,7 @@ class Certificate:
             code=self.subject.code_hash is not None,
             rehearsal=self.rehearsal,
             release=self.release,
+            seal=self.seal,
             findings=self.findings,
             run=self.run,
             proved=self.guarantee,
@@ -292,6 +303,8 @@ class Certificate:
             record["filtered"] = self.filtered.to_dict()
         if self.release is not None:
             record["release"] = self.release.to_dict()
+        if self.seal is not None:
+            record["seal"] = self.seal.to_dict()
         record = written_as(self.schema, record)
         return record | {"digest": files.digest(record)}
 
@@ -324,6 +337,7 @@ class Certificate:
             checked=_read(CheckRecord, record["checked"]),
             filtered=_read(FilterRecord, record.get("filtered")),
             release=_read(ReleaseRecord, record.get("release")),
+            seal=_read(SealRecord, record.get("seal")),
             schema=record["schema"],
         )
         _check_derived(stated, made.to_dict())

@@ -16,11 +16,13 @@ from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, g
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import holds
+from dpaudit.base.validate import shown as quoted
+from dpaudit.certificate.assumptions import taken_at_word
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import FLOAT_NOISE, delta_findings, plan_findings
-from dpaudit.certificate.records import ReleaseRecord, SubjectRecord
+from dpaudit.certificate.records import NEVER_SEALED, ReleaseRecord, SealRecord, SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
@@ -39,6 +41,7 @@ def certify(
     not_covered: Sequence[str] = (),
     filtered: FilterRecord | None = None,
     release: ReleaseRecord | None = None,
+    seal: SealRecord | None = None,
 ) -> Certificate:
     """Prove what can be proved of a plan.
 
@@ -59,10 +62,12 @@ def certify(
             the plan alone.
         release: the declared queries over a table, where the plan is theirs. Exact samplers draw
             all noise of a release that is deployed, so that floats are no open point of it.
+        seal: how the code was kept from the data of the run that is recorded next.
 
     Raises:
         InputError: if δ is missing where there is no pure guarantee, or is invalid, or the filter
-            does not admit what is said to have passed.
+            does not admit what is said to have passed, or the proof of a sealed run takes somebody
+            at their word.
     """
     accountant = Accountant.named(accountant).kind
     refuse_reserved(findings)
@@ -84,6 +89,11 @@ def certify(
         return found
 
     proved = known(delta)
+    if seal is not None and (stated := taken_at_word(plan, proved)):
+        raise InputError(
+            f"seal is given, and what {quoted(stated[0])} costs its author states; no run of it is "
+            "sealed."
+        )
     notes: list[Finding] = []
     if proved is not None and claim is not None and claim.risk is not None:
         beyond = claim.excess(compose(plan, accountant))
@@ -116,10 +126,11 @@ def certify(
         plan=plan,
         guarantee=proved,
         findings=every,
-        not_covered=tuple(not_covered),
+        not_covered=(*not_covered, *(NEVER_SEALED if seal is not None else ())),
         versions=versions(),
         filtered=filtered,
         release=release,
+        seal=seal,
     )
     return made.restated()
 

@@ -99,14 +99,38 @@ class ReleaseRecord(Record):
     declaration: str
 
 
+MEANS = ("Landlock", "seccomp", "namespaces")
+"""What keeps the code of a sealed run from the data; with less of it no run is sealed."""
+TRIES = (
+    "read a file of the data",
+    "write a file",
+    "connect",
+    "fork",
+    "run a program",
+    "trace a process",
+    "read the memory of the custodian",
+    "use an inherited descriptor",
+)
+"""What the process of the code must have tried in vain before it sees a handle."""
+SUCCEEDED = "succeeded"
+"""What stands beside a try that did not fail, after which no run is sealed."""
+NEVER_SEALED = (
+    "How long a sealed run and each of its answers take.",
+    "Whether a run fails for want of memory or room, or of the machine.",
+    "What a kernel shares between processes: caches, load, the use of its memory.",
+)
+"""What no certificate of a sealed run covers."""
+
+
 @dataclass(frozen=True)
 class SealRecord(Record):
     """How the code of a sealed run was kept from the data, as its own process tried it.
 
     Attributes:
         system: kernel and machine.
-        means: what kept it, such as Landlock, in words.
-        tries: what the process tried before it saw a handle, and how each try failed.
+        means: what kept it, in words that name each of :data:`MEANS`.
+        tries: what the process tried before it saw a handle, each of :data:`TRIES` among it, and
+            how each try failed.
         source: name of the table's source.
         table: SHA-256 of source, schema and bounds as they were declared.
         files: public files that the code could read, with the SHA-256 of each.

@@ -16,13 +16,20 @@ from dpaudit.accounting.accountant import FILTER
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.provenance import is_own
 from dpaudit.base.validate import shown
-from dpaudit.certificate.assumptions import THIRD
+from dpaudit.certificate.assumptions import THIRD, taken_at_word
 from dpaudit.certificate.certificate import SCHEMA_VERSION, Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly
 from dpaudit.certificate.proof import certify, versions
-from dpaudit.certificate.records import ReleaseRecord
+from dpaudit.certificate.records import (
+    MEANS,
+    NEVER_SEALED,
+    SUCCEEDED,
+    TRIES,
+    ReleaseRecord,
+    SealRecord,
+)
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
 from dpaudit.plan import Plan
 
@@ -57,6 +64,8 @@ def verify(certificate: Certificate) -> None:
     """
     if certificate.release is not None:
         _check_release(certificate)
+    if certificate.seal is not None:
+        _check_seal(certificate, certificate.seal)
     if certificate.filtered is not None and certificate.run is None:
         raise TamperedError("filtered is stated without a run: nothing passed that filter.")
     proved, again = certificate.guarantee, recomputed(certificate)
@@ -98,15 +107,7 @@ def _check_release(certificate: Certificate) -> None:
     code = subject.code_hash is not None or subject.location or subject.configuration
     if code or certificate.rehearsal is not None or certificate.filtered is not None:
         raise TamperedError("release is stated of a subject that has code; a release has none.")
-    if (certificate.run or {}).get("ledger", {}).get("external"):
-        raise TamperedError("release is stated of a run whose noise was drawn elsewhere.")
-    data = (certificate.run or {}).get("summary", {}).get("data", made.source)
-    said = any(each.rule == MADE_UP for each in certificate.findings)
-    if said != (data != made.source):
-        raise TamperedError(
-            f"the run is of {shown(data)}, and the findings {'' if said else 'do not '}say that "
-            "its rows were made up."
-        )
+    _check_run("release", made.source, certificate)
     _check_results(made, (certificate.run or {}).get("results", ()))
     for each in certificate.plan.invocations:
         query = each.at.rpartition(": ")[0] or each.at
@@ -118,6 +119,52 @@ def _check_release(certificate: Certificate) -> None:
                 f"release is stated of a plan with {shown(each.at)}, which is of none of its "
                 "queries."
             )
+
+
+def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
+    """What is said to be sealed is the run of code, kept from its table by all that it takes.
+
+    A seal lifts what is known of the proof, as a release does; that the process tried what the
+    record says, its maker says.
+    """
+    if certificate.release is not None:
+        raise TamperedError("seal is stated beside a release, which has no code to be sealed.")
+    if certificate.subject.code_hash is None:
+        raise TamperedError("seal is stated of a subject without code.")
+    if certificate.rehearsal is not None:
+        raise TamperedError("seal is stated beside a rehearsal, for which code must hold the data.")
+    if not (certificate.run or {}).get("ledger"):
+        raise TamperedError("seal is stated without a run; only a run is sealed.")
+    if stated := taken_at_word(certificate.plan, certificate.guarantee):
+        raise TamperedError(
+            f"seal is stated of a proof that takes the word of others for {shown(stated[0])}."
+        )
+    _check_run("seal", seal.source, certificate)
+    for means in MEANS:
+        if not any(means.casefold() in each.casefold() for each in seal.means):
+            raise TamperedError(f"seal.means lack {means}, without which no run is sealed.")
+    for name in TRIES:
+        if name not in seal.tries:
+            raise TamperedError(f"seal.tries lack {shown(name)}, which must have been tried.")
+    for name, failed in seal.tries.items():
+        if not failed or SUCCEEDED in failed.casefold():
+            raise TamperedError(f"seal.tries do not say how {shown(name)} failed.")
+    if certificate.versions == versions() and not {*NEVER_SEALED} <= {*certificate.not_covered}:
+        raise TamperedError("not_covered lacks what no sealed run covers.")
+
+
+def _check_run(what: str, source: str, certificate: Certificate) -> None:
+    """The run, if there is one, is of that source, and its noise the ledger's."""
+    run = certificate.run or {}
+    if run.get("ledger", {}).get("external"):
+        raise TamperedError(f"{what} is stated of a run whose noise was drawn elsewhere.")
+    data = run.get("summary", {}).get("data", source)
+    said = any(each.rule == MADE_UP for each in certificate.findings)
+    if said != (data != source):
+        raise TamperedError(
+            f"the run is of {shown(data)}, and the findings {'' if said else 'do not '}say that "
+            "its rows were made up."
+        )
 
 
 def _check_results(made: ReleaseRecord, results: Sequence[Mapping[str, Any]]) -> None:
@@ -148,6 +195,7 @@ def recomputed(certificate: Certificate) -> Certificate:
         findings=[each for each in certificate.findings if each.rule not in RESERVED],
         filtered=certificate.filtered,
         release=certificate.release,
+        seal=certificate.seal,
     ).with_audits(certificate.audits)
     rehearsal = certificate.rehearsal
     if certificate.schema == SCHEMA_VERSION and rehearsal is not None:

@@ -31,7 +31,7 @@ from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Claim, Finding, ReleaseRecord, SubjectRecord
+from dpaudit.certificate import Claim, Finding, ReleaseRecord, SealRecord, SubjectRecord
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
@@ -257,6 +257,7 @@ class Target:
         not_covered: what it leaves open.
         subject: the algorithm, or None for a plan file.
         release: what a certificate says of declared queries over a table; None of anything else.
+        seal: how code that ran was kept from the data; None where it was not, or none ran.
     """
 
     record: SubjectRecord
@@ -266,6 +267,7 @@ class Target:
     not_covered: tuple[str, ...]
     subject: Subject | None = None
     release: ReleaseRecord | None = None
+    seal: SealRecord | None = None
 
 
 def registered_subjects() -> dict[str, type[Subject]]:

@@ -35,7 +35,7 @@ from dpaudit.certificate import (
     check_of,
     lacks_check,
 )
-from dpaudit.certificate.assumptions import stated_kinds
+from dpaudit.certificate.assumptions import taken_at_word
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
@@ -193,7 +193,8 @@ class Policy(fields.Record):
         plan_hash: of its plan.
         code_hash: of its code.
         declaration: digest of a release file, of which its release must be.
-        scope: what it may speak of; where *sealed* is wanted a release will do.
+        scope: what it may speak of; where *sealed* is wanted a release will do, and where *plan and
+            code* is wanted what is sealed.
         enforced: assumptions that hold by construction.
         tested: assumptions that were tested, or are enforced.
         secure_noise: whether exact samplers must have drawn the noise of its run, from no seed.
@@ -331,7 +332,7 @@ def _lacks_facts(policy: Policy, seen: Seen) -> Iterator[str]:
     by = None if proved is None else str(proved.accountant)
     yield from _other("accountant", by, policy.accountants)
     if policy.limit or policy.laws:
-        stated = {*certificate.foreign.names, *stated_kinds(certificate.plan)} - {*policy.laws}
+        stated = {*taken_at_word(certificate.plan, proved)} - {*policy.laws}
         for kind in sorted(stated):
             yield f"what {shown(kind)} costs, its author states; the policy takes no such word."
     yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))

@@ -67,4 +67,5 @@ def certified(
         findings=(*target.findings, *extra),
         not_covered=target.not_covered,
         release=target.release,
+        seal=target.seal,
     )

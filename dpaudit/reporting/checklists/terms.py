@@ -267,6 +267,7 @@ def _of_record(facts: Facts) -> dict[str, Any]:
         "not_covered": len(certificate.not_covered),
         "tuning": any(map(_TUNING.search, certificate.not_covered)),
         "release": certificate.release is not None,
+        "sealed": certificate.seal is not None,
         "code": certificate.subject.code_hash is not None,
         "configuration": listed(sorted(certificate.subject.configuration)),
         "run": run is not None,

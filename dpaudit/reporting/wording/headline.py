@@ -29,7 +29,7 @@ _SPEAKS_OF = {
     Scope.PLAN: "plan",
     Scope.CODE: "plan and the code",
     Scope.RELEASE: "release",
-    Scope.SEALED: "plan and the sealed code",
+    Scope.SEALED: "plan and code, sealed",
 }
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 
@@ -205,6 +205,8 @@ def rests_on(certificate: Certificate) -> str:
             f"declares and nothing else, and no code was tested. {laws}".rstrip()
         )
     said = f"{_known(certificate)} {laws}".rstrip()
+    if certificate.scope is Scope.SEALED:
+        return f"{words.SEAL['all']} {said}"
     if certificate.scope is Scope.CODE:
         return f"It speaks of the plan and of the code that was rehearsed. {said}"
     return f"It speaks of the plan alone: whether code follows it was not tested. {said}"

@@ -61,6 +61,21 @@ def rehearsal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     )
 
 
+def seal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
+    """Return where a sealed run was, what kept its code from the data, and what that could read."""
+    made = certificate.seal
+    if made is None:
+        return ()
+    read = "; ".join(f"{name} (SHA-256 {digest})" for name, digest in sorted(made.files.items()))
+    return (
+        ("System", made.system),
+        ("Kept from the data by", "; ".join(made.means)),
+        ("Source of the table", made.source),
+        ("Digest of source, schema and bounds", made.table),
+        ("Public files that the code could read", read or "none but its own"),
+    )
+
+
 def _row(alike: Sequence[Invocation]) -> Row:
     first = alike[0]
     fields = {name: value for name, value in first.mechanism.to_dict().items() if name != "kind"}
@@ -188,8 +203,11 @@ def _making(certificate: Certificate) -> Iterator[str]:
         given = ["--seed", str(certificate.seed), *_synthetic(run["summary"]["data"])]
         yield shlex.join(["dpaudit", "release", subject.name, *given, "-o", "out"])
     elif "ledger" in run and certificate.seed is not None:
-        given = ["--data", str(run["summary"]["data"]), "--seed", str(certificate.seed)]
-        yield shlex.join(["dpaudit", "run", *named, *given, *["--no-rehearsal"] * (made is None)])
+        given = ["--seed", str(certificate.seed)]
+        if certificate.seal is None:  # which reads the table that its code declares
+            given = ["--data", str(run["summary"]["data"]), *given]
+            given += ["--no-rehearsal"] * (made is None)
+        yield shlex.join(["dpaudit", "run", *named, *given])
     else:
         if "ledger" in run:
             yield "# the run drew fresh noise, which nothing draws again"

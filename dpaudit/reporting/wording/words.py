@@ -28,6 +28,8 @@ RELEASE: str = _WORDS["release"]["all"]
 """What a certificate of declared queries speaks of."""
 RESULTS: str = _WORDS["release"]["results"]
 """What the tables of a release show."""
+SEAL: dict[str, str] = _WORDS["seal"]
+"""What a certificate of a sealed run speaks of, what was tried, and whom one trusts."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
 FINDINGS: str = _WORDS["findings"]["all"]
