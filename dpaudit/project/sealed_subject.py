@@ -1,4 +1,4 @@
-"""Subjects whose code holds handles, and never a row: sealed where they run, as any other elsewhere.
+"""Subjects whose code holds handles, and never a row.
 
 ``SealedSubject`` is what an author writes. The sealed process of a run loads it here;
 :class:`OpenSubject` runs the same code on the same operations within one process, for audits and
@@ -27,7 +27,7 @@ from dpaudit.plan import AddRemove, Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.table import Table
+from dpaudit.sealed.table import Table, is_made_up
 
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
@@ -208,11 +208,11 @@ class OpenSubject(Subject):
         Raises:
             InputError: if the table cannot be read as declared.
         """
-        from dpaudit.sealed.store import SYNTHETIC, ReadTable, all_rows, opened, with_data
+        from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
 
         record = self.sealed.table().to_dict()
         stack = ExitStack()
-        made_up = SYNTHETIC.fullmatch(source) is not None
+        made_up = is_made_up(source)
         if not made_up and source != self.default_data:
             record["source"] = str(Path(source).resolve())
         table = ReadTable.of(record, self.folder)
@@ -255,4 +255,3 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
-

@@ -105,7 +105,8 @@ class _Custodian:
         wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
         readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
         self.analyst.send(
-            {name: self.job[name] for name in wanted} | {"readable": readable, "parent": os.getpid()}
+            {name: self.job[name] for name in wanted}
+            | {"readable": readable, "parent": os.getpid()}
         )
         said = self._hear()
         if "unsealed" in said:

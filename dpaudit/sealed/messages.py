@@ -111,7 +111,7 @@ def read(value: Any) -> Any:
     if "array" in value:
         return np.array(value["array"], dtype=value["type"]).reshape(value["shape"])
     if "counts" in value:
-        return {key: count for key, count in value["counts"]}
+        return dict(map(tuple, value["counts"]))
     return [read(each) for each in value["list"]]
 
 

@@ -39,6 +39,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
+from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
@@ -303,9 +304,9 @@ def run_sealed(
         UnsealedError: if this machine cannot seal it; nothing has been read then.
     """
     data, rows = options.data, None
-    if data is not None and SYNTHETIC.fullmatch(data) is None:
-        data, rows = None, str(Path(data).resolve())
-    private = [folder.resolve(), *([Path(rows)] if rows else [])]
+    if data is not None and not is_made_up(data):
+        data, rows = None, Path(data).resolve()
+    private = [folder.resolve(), *([] if rows is None else [rows])]
     with sealed_run(name, settings, private, _say, rows) as run:
         target = run.target
         account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
@@ -344,7 +345,11 @@ def _made(run: SealedRun, journal: Path) -> int:
 
 def _say(text: str) -> None:
     """Show what the code prints: it follows from releases and public facts."""
-    sys.stderr.write(printable(text))
+    shown = (
+        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
+    sys.stderr.write("".join(shown))
     sys.stderr.flush()
 
 

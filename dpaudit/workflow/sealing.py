@@ -22,7 +22,6 @@ from typing import Any
 import dpaudit
 from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
-from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
@@ -30,7 +29,9 @@ from dpaudit.project.targets import CodeFiles, Target, code_files
 from dpaudit.sealed.messages import Channel, ChannelError
 
 _ROOT = str(Path(dpaudit.__file__).parents[1])
-_BOOT = "import sys; sys.path.insert(0, {root!r}); from {module} import main; main(int(sys.argv[1]))"
+_BOOT = (
+    "import sys; sys.path.insert(0, {root!r}); from {module} import main; main(int(sys.argv[1]))"
+)
 _WORD = re.compile(r"\bSealedSubject\b")
 PROCESSOR_SECONDS = 3_600
 """What the author's code may use; its own time, not that of a clock."""
@@ -107,7 +108,7 @@ def sealed_run(
     settings: Mapping[str, Any],
     private: Sequence[Path],
     say: Callable[[str], None],
-    rows: str | None = None,
+    rows: Path | None = None,
 ) -> Iterator[SealedRun]:
     """Start a sealed run, and end it whatever happens.
 
@@ -134,7 +135,7 @@ def sealed_run(
                 "paths": [str(copy / each) for each in code.paths],
                 "copy": str(copy),
                 "folder": str(code.folder),
-                "rows": rows,
+                "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
                 "analyst": _BOOT.format(root=_ROOT, module="dpaudit.project.sealed_subject"),
                 "processor_seconds": PROCESSOR_SECONDS,
