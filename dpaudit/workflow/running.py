@@ -303,9 +303,9 @@ def run_sealed(
     Raises:
         UnsealedError: if this machine cannot seal it; nothing has been read then.
     """
-    data, rows = options.data, None
-    if data is not None and not is_made_up(data):
-        data, rows = None, Path(data).resolve()
+    made_up = options.data is not None and is_made_up(options.data)
+    data = options.data if made_up else None
+    rows = None if options.data is None or made_up else Path(options.data).resolve()
     private = [folder.resolve(), *([] if rows is None else [rows])]
     with sealed_run(name, settings, private, _say, rows) as run:
         target = run.target
@@ -333,7 +333,7 @@ def run_sealed(
     assert target.seal is not None
     source = target.seal.source if options.data is None else options.data
     ran = _Ran(said["result"], record, tuple(said["left"]), owner, source)
-    return _written(target, folder, account, ran, None, made_up=data is not None)
+    return _written(target, folder, account, ran, None, made_up=made_up)
 
 
 def _made(run: SealedRun, journal: Path) -> int:
