@@ -22,7 +22,7 @@ import numpy as np
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import plain
-from dpaudit.certificate import Claim, Finding
+from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.plan import AddRemove, Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
@@ -77,7 +77,7 @@ class Loaded:
 
     name: str
     subject: SealedSubject
-    record: Mapping[str, Any]
+    record: SubjectRecord
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -90,7 +90,8 @@ class Loaded:
             own = self.subject
             claim = own.claim()
             found = {
-                "record": self.record,
+                "configuration": self.record.configuration,
+                "location": self.record.location,
                 "plan": own.plan().to_dict(),
                 "claim": None if claim is None else claim.to_dict(),
                 "findings": [each.to_dict() for each in own.findings()],
@@ -132,7 +133,7 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
         raise InputError(f"{name} is no SealedSubject.")
-    return Loaded(name, found, vars(subject_record(name, found)))
+    return Loaded(name, found, subject_record(name, found))
 
 
 def main(descriptor: int) -> None:

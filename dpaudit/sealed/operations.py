@@ -31,6 +31,7 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import (
     AddRemove,
     Contribution,
+    FixedSizeSampling,
     Invocation,
     Membership,
     MetricBall,
@@ -123,8 +124,39 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
                 f"group {each.group} is by position; a partition is by the unit's own value, so "
                 "declare Group(name, Membership.VALUE)."
             )
-        if isinstance(each.sampling, PoissonSampling) and each.sampling.rows not in (None, 1):
-            raise InputError("sealed samples are of units; declare sampling without rows.")
+        if each.sampling is not None:
+            _require_sampling(each)
+
+
+def _require_sampling(invocation: Invocation) -> None:
+    """Refuse samples that depend on a number of units that is not public, and samples of rows.
+
+    Raises:
+        InputError: if it is such a sampling.
+    """
+    sampling, absent = invocation.sampling, isinstance(invocation.relation, AddRemove)
+    if isinstance(sampling, PoissonSampling) and sampling.rows in (None, 1):
+        return
+    if isinstance(sampling, FixedSizeSampling) and not absent:
+        return
+    raise InputError(
+        f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "
+        "poisson of units, or a fixed size under replace-one."
+    )
+
+
+def require_population(plan: Plan, units: int) -> None:
+    """Refuse a table of another number of units than is declared, where that number is public.
+
+    Raises:
+        InputError: if it is another.
+    """
+    for each in plan.invocations:
+        if isinstance(each.sampling, FixedSizeSampling) and each.sampling.population != units:
+            raise InputError(
+                f"the table has {units} units; {each.describe()} declares a population of "
+                f"{each.sampling.population}."
+            )
 
 
 class Operations:

@@ -39,6 +39,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
+from dpaudit.sealed.messages import printable
 from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
@@ -345,11 +346,7 @@ def _made(run: SealedRun, journal: Path) -> int:
 
 def _say(text: str) -> None:
     """Show what the code prints: it follows from releases and public facts."""
-    shown = (
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
-    sys.stderr.write("".join(shown))
+    sys.stderr.write(printable(text))
     sys.stderr.flush()
 
 
