@@ -332,7 +332,7 @@ def run_sealed(
     )
     owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
     assert target.seal is not None
-    source = target.seal.source if options.data is None else options.data
+    source = data if data is not None else target.seal.source
     ran = _Ran(said["result"], record, tuple(said["left"]), owner, source)
     return _written(target, folder, account, ran, None, made_up=made_up)
 
