@@ -1,18 +1,21 @@
 """Walls around a process whose code must not reach private data.
 
 A fresh, single-threaded process calls :func:`confine` on itself before it imports code that is not
-trusted. What it leaves is memory, a processor, the folders that it names, and one descriptor. What
-must stay true: each wall stands twice, by means that do not rest on each other.
+trusted. What it leaves is memory, a processor, the folders that it names, and one descriptor.
 
-=====================  =========================================  =================================
-kept out               first wall                                 second wall
-=====================  =========================================  =================================
-files, their names     a root of its own with the named folders   Landlock, for what is in them
-network                seccomp: no socket, no address             a network of its own; Landlock
-processes, their       seccomp: no fork, exec, ptrace, kill       Landlock, limits, no capability,
-memory, signals                                                   no ``/proc``
-shared memory          seccomp                                    IPC of its own; a read-only root
-=====================  =========================================  =================================
+========================  ======================================  ==============================
+kept out                  first wall                              second wall
+========================  ======================================  ==============================
+content of files          a root of its own that has the folders  Landlock
+names and sizes of files  the same
+writing                   seccomp: opened to be read alone        a read-only root; Landlock
+network                   seccomp: no socket, no address          a network of its own; Landlock
+memory of processes       seccomp: no ptrace, nothing like it     Landlock, user namespace
+signals                   seccomp                                 Landlock
+programs                  seccomp: no fork, no exec               Landlock: no exec; a limit of 0
+shared memory             seccomp                                 IPC of its own; a read-only root
+other descriptors         closed
+========================  ======================================  ==============================
 
 Not kept out: time, load and caches of the machine, and faults of the kernel. What is in its memory
 beforehand stays there: it is started by ``python -I``, with an environment made for it.
