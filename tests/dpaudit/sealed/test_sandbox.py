@@ -71,7 +71,7 @@ class Confined:
         self.answers.close()
         self.channel.close()
         with self.process:
-            pass
+            self.process.kill()  # the confined process ends with it
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +309,18 @@ def test_behind_the_filter_no_memory_is_read_and_no_ordinary_user_forks(unfilter
 
 
 @sealable
+def test_nothing_is_left_to_dump_or_to_gain(unfiltered):
+    assert unfiltered.attempt("result = libc('prctl', 3, 0, 0, 0, 0)") == "succeeded: 0"  # dumpable
+    assert unfiltered.attempt("result = libc('prctl', 39, 0, 0, 0, 0)") == "succeeded: 1"  # no new
+    limits = "result = [resource.getrlimit(getattr(resource, f'RLIMIT_{name}')) for name in names]"
+    names = "names = 'CORE FSIZE NPROC NOFILE AS CPU'.split()\n"
+    memory = 3 << 30
+    assert unfiltered.attempt(names + limits) == (
+        f"succeeded: [(0, 0), (0, 0), (0, 0), (256, 256), ({memory}, {memory}), (60, 61)]"
+    )
+
+
+@sealable
 def test_behind_the_root_stands_landlock(places, ordinary):
     with Confined(places, ordinary, ("_move_root",)) as process:
         for name in ("open the data", "open the data by a link in the copy", "list by a link"):
@@ -427,9 +439,10 @@ def test_what_ends_the_process(places, ordinary, code, ended):
 @sealable
 def test_the_process_ends_with_the_custodian(places, ordinary):
     with Confined(places, ordinary) as process:
-        assert process.attempt("result = 1") == "succeeded: 1"
+        asleep = "channel.sendall(b'1' + bytes([10])); import time; time.sleep(600)"
+        assert process.attempt(asleep) == 1
         process.process.kill()
-        assert process.attempt("import time; time.sleep(600)") == "ended"
+        assert process.answers.readline() == ""
 
 
 TRIES = {
