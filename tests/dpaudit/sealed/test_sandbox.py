@@ -8,6 +8,7 @@ import platform
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -512,6 +513,54 @@ def test_a_process_with_threads_is_not_confined():
         "this machine does not grant user, mount, network, IPC and UTS namespaces "
         "of its own (EINVAL)."
     )
+
+
+def verdict(machine: str, audited: int, number: int, *arguments: int) -> int:
+    """What the filter gives, by an interpreter of the few instructions that it has."""
+    memory = struct.pack("=IIQ6Q", number, audited, 0, *(*arguments, *[0] * 6)[:6])
+    code, at, loaded = sandbox._filter(machine), 0, 0
+    while True:
+        instruction, yes, no, value = code[at]
+        at += 1
+        if instruction == 0x20:
+            loaded = struct.unpack_from("=I", memory, value)[0]
+        elif instruction == 0x54:
+            loaded &= value
+        elif instruction == 0x15:
+            at += yes if loaded == value else no
+        else:
+            assert instruction == 0x06
+            return value
+
+
+ALLOW, REFUSE, END = 0x7FFF0000, 0x50001, 0x80000000
+HIGH = 1 << 32
+
+
+@pytest.mark.parametrize(
+    ("machine", "audited", "openat", "sendto", "fcntl", "prlimit", "kill", "clone"),
+    [
+        ("x86_64", 0xC000003E, 257, 44, 72, 302, 62, 56),
+        ("aarch64", 0xC00000B7, 56, 206, 25, 261, 129, 220),
+    ],
+)
+def test_the_filter_of_both_machines(machine, audited, openat, sendto, fcntl, prlimit, kill, clone):
+    def of(*call: int) -> int:
+        return verdict(machine, audited, *call)
+
+    assert of(openat, 0, 0, os.O_RDONLY | os.O_CLOEXEC) == ALLOW
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, os.O_PATH, os.O_TMPFILE):
+        assert of(openat, 0, 0, flags) == REFUSE
+        assert of(openat, 0, 0, flags | HIGH) == REFUSE
+    assert of(sendto, 3, 1, 1) == ALLOW
+    assert of(sendto, 3, 1, 1, 0, 1) == of(sendto, 3, 1, 1, 0, HIGH) == REFUSE
+    assert of(fcntl, 3, 4) == of(fcntl, 3, 1030) == ALLOW
+    assert of(fcntl, 3, 8) == of(fcntl, 3, 1024) == REFUSE
+    assert of(prlimit, 0, 7, 0, 1) == ALLOW
+    assert of(prlimit, 1, 7, 0, 1) == of(prlimit, 0, 7, HIGH, 1) == REFUSE
+    assert of(kill, 0, 0) == of(clone) == of(435) == of(0x40000000 + openat) == REFUSE
+    assert of(0xFFFFFFFF) == REFUSE
+    assert verdict(machine, 0x40000003, openat) == END
 
 
 def test_a_machine_without_the_means_says_why(monkeypatch):
