@@ -43,6 +43,9 @@ from typing import NamedTuple
 
 from dpaudit.base.errors import UnsupportedError
 
+if sys.platform != "win32":  # where this module says that nothing is sealed
+    import resource
+
 # Landlock keeps signals and abstract sockets in since ABI 6 (Linux 6.12). Seccomp does so too, but
 # "sealed" should mean the same on all machines: two walls.
 LANDLOCK_ABI = 6
@@ -225,8 +228,6 @@ def _move_root(places: dict[Path, Path]) -> None:
 
 
 def _limit(processor_seconds: int, memory_bytes: int) -> None:
-    import resource  # not on Windows, where this module is imported to say that nothing is sealed
-
     for limit, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, 0, 0),
