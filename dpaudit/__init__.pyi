@@ -54,7 +54,9 @@ from .project import AuditPair as AuditPair
 from .project import Move as Move
 from .project import RunResult as RunResult
 from .project import Subject as Subject
+from .project.sealed_subject import SealedSubject as SealedSubject
 from .reporting import write_report as write_report
+from .sealed.table import Table as Table
 from .tables.release import Release as Release
 from .tables.release_file import read_release as read_release
 from .tables.release_file import read_release_file as read_release_file

@@ -1,4 +1,4 @@
-"""Subjects whose code holds handles, and never a row: sealed where they run, as any other elsewhere.
+"""Subjects whose code holds handles, and never a row.
 
 ``SealedSubject`` is what an author writes. The sealed process of a run loads it here;
 :class:`OpenSubject` runs the same code on the same operations within one process, for audits and
@@ -22,12 +22,12 @@ import numpy as np
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import plain
-from dpaudit.certificate import Claim, Finding
+from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.plan import AddRemove, Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.table import Table
+from dpaudit.sealed.table import Table, is_made_up
 
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
@@ -77,7 +77,7 @@ class Loaded:
 
     name: str
     subject: SealedSubject
-    record: Mapping[str, Any]
+    record: SubjectRecord
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -90,7 +90,8 @@ class Loaded:
             own = self.subject
             claim = own.claim()
             found = {
-                "record": self.record,
+                "configuration": self.record.configuration,
+                "location": self.record.location,
                 "plan": own.plan().to_dict(),
                 "claim": None if claim is None else claim.to_dict(),
                 "findings": [each.to_dict() for each in own.findings()],
@@ -132,7 +133,7 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
         raise InputError(f"{name} is no SealedSubject.")
-    return Loaded(name, found, vars(subject_record(name, found)))
+    return Loaded(name, found, subject_record(name, found))
 
 
 def main(descriptor: int) -> None:
@@ -208,11 +209,11 @@ class OpenSubject(Subject):
         Raises:
             InputError: if the table cannot be read as declared.
         """
-        from dpaudit.sealed.store import SYNTHETIC, ReadTable, all_rows, opened, with_data
+        from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
 
         record = self.sealed.table().to_dict()
         stack = ExitStack()
-        made_up = SYNTHETIC.fullmatch(source) is not None
+        made_up = is_made_up(source)
         if not made_up and source != self.default_data:
             record["source"] = str(Path(source).resolve())
         table = ReadTable.of(record, self.folder)
@@ -255,4 +256,3 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
-

@@ -200,7 +200,9 @@ class CodeFiles:
         """Folders from which is imported, below the root."""
         own = self.folder.relative_to(self.root)
         found = [Path(place).resolve() for place in sys.path if place]
-        inside = [place.relative_to(self.root) for place in found if place.is_relative_to(self.root)]
+        inside = [
+            place.relative_to(self.root) for place in found if place.is_relative_to(self.root)
+        ]
         return tuple(dict.fromkeys([own, *inside]))
 
     @property
@@ -236,7 +238,9 @@ def code_files(name: str) -> CodeFiles:
                 top = folder / place.parts[0]
                 package = set(top.rglob("*.py")) if top.is_dir() else set()
                 found = {each.resolve() for each in package} | own_files(file.stem, file)
-                return CodeFiles(attribute, module, file.resolve(), folder.resolve(), frozenset(found))
+                return CodeFiles(
+                    attribute, module, file.resolve(), folder.resolve(), frozenset(found)
+                )
     raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 

@@ -1,4 +1,4 @@
-"""The analyst: the process that runs the author's code, and has nothing but a line to the custodian.
+"""The analyst: the process that runs the author's code, with a line to the custodian alone.
 
 It is sealed before a line of the author's code runs, and tries to break the seal itself first.
 """
@@ -69,14 +69,12 @@ def serve(descriptor: int, load: Load) -> None:
 def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
     readable = [Path(each) for each in job["readable"]]
     try:
-        means = sandbox.confine(
-            readable, descriptor, job["processor_seconds"], job["memory_bytes"]
-        )
+        means = sandbox.confine(readable, descriptor, job["processor_seconds"], job["memory_bytes"])
     except UnsupportedError as error:
         channel.send({"unsealed": str(error)})
         return False
     tries = sandbox.tries(job["private"], job["parent"])
-    channel.send({"system": means.system, "means": list(means.means), "tries": tries})
+    channel.send({"system": means.system, "means": list(means.walls), "tries": tries})
     return True
 
 

@@ -29,10 +29,35 @@ from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
 from dpaudit.plan import Invocation, Plan
 from dpaudit.sealed import sandbox
-from dpaudit.sealed.messages import LONGEST_REQUEST, Channel, ChannelError, generator
-from dpaudit.sealed.operations import FATAL, FatalError, Operations, Side, require_sealable
+from dpaudit.sealed.messages import (
+    LONGEST_REQUEST,
+    Channel,
+    ChannelError,
+    generator,
+    printable,
+)
+from dpaudit.sealed.messages import (
+    field as message_field,
+)
+from dpaudit.sealed.operations import (
+    FATAL,
+    FatalError,
+    Operations,
+    Side,
+    require_population,
+    require_sealable,
+)
 from dpaudit.sealed.store import ReadTable, opened, with_data
 
+_FACTS: dict[str, type | tuple[type, ...]] = {
+    "configuration": dict,
+    "location": str,
+    "plan": dict,
+    "claim": (dict, type(None)),
+    "findings": list,
+    "not_covered": list,
+    "table": dict,
+}
 _MOST_PUBLIC = 100_000_000
 """Bytes of all public files."""
 
@@ -76,6 +101,7 @@ class _Custodian:
         table = ReadTable.of(facts["table"] | other, Path(self.job["folder"]))
         plan = Plan.from_dict(facts["plan"])
         require_sealable(plan, table)
+        self._require_apart(table, public)
         record = {"source": table.source.name, "table": table.declaration, "files": public}
         self.launcher.send({"subject": facts, "seal": seal | record})
         self._run(plan, table, self.launcher.receive())
@@ -105,7 +131,8 @@ class _Custodian:
         wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
         readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
         self.analyst.send(
-            {name: self.job[name] for name in wanted} | {"readable": readable, "parent": os.getpid()}
+            {name: self.job[name] for name in wanted}
+            | {"readable": readable, "parent": os.getpid()}
         )
         said = self._hear()
         if "unsealed" in said:
@@ -116,15 +143,29 @@ class _Custodian:
 
     def _facts(self) -> tuple[dict[str, Any], dict[str, str]]:
         """What the subject declares, and the public files that it reads, with their digests."""
-        names = self._hear()["files"]
+        names = message_field(self._hear(), "files", list)
         public = dict(self._copied(str(name)) for name in names)
         self.analyst.send({})
-        facts: dict[str, Any] = self._hear()["subject"]
-        source = Path(self.job["folder"]) / str(facts["table"].get("source", ""))
-        for name in public:
-            if source.exists() and (Path(self.job["folder"]) / name).samefile(source):
-                raise InputError(f"file {name!r:.80} is the table itself; it cannot be public.")
+        facts: dict[str, Any] = message_field(self._hear(), "subject", dict)
+        for name, kind in _FACTS.items():
+            message_field(facts, name, kind)
         return facts, public
+
+    def _require_apart(self, table: ReadTable, public: Mapping[str, str]) -> None:
+        """Refuse a table that the code could read, as a public file or among Python's own.
+
+        Raises:
+            InputError: if it is one of these.
+        """
+        path = getattr(table.source, "path", None)
+        if path is None or not path.exists():
+            return
+        place = sandbox.refuse_within(path, sandbox.python_folders())
+        if place is not None:
+            raise InputError(f"the table lies in {place}, which all code can read; move it.")
+        for name in public:
+            if (Path(self.job["folder"]) / name).samefile(path):
+                raise InputError(f"file {name!r:.80} is the table itself; it cannot be public.")
 
     def _copied(self, name: str) -> tuple[str, str]:
         """Let the analyst read a public file."""
@@ -148,6 +189,7 @@ class _Custodian:
             table = with_data(table, first["data"], folder, generator(seeds[0]))
         secret = generator(seeds[3]).bytes(32) if seeded else secrets.token_bytes(32)
         none, rows = opened(table, secret, self.stack)
+        require_population(plan, len(rows.units()))
         self.launcher.send({"loaded": True})
         order = self.launcher.receive()
         noise = FloatNoise() if order["float_noise"] else None
@@ -212,7 +254,7 @@ class _Custodian:
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
-                raise (kind if known else InputError)(str(said["failed"])[:2_000])
+                raise (kind if known else InputError)(printable(said["failed"])[:2_000])
             if "said" not in said:
                 return said
             self.launcher.send({"said": str(said["said"])})

@@ -55,7 +55,7 @@ class Handle:
         )
 
     __len__ = __iter__ = __bool__ = __getitem__ = __contains__ = __reduce_ex__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __int__ = __float__ = __index__ = __array__ = __copy__ = __deepcopy__ = _refuse
 
 
@@ -117,9 +117,7 @@ class Rows(Handle):
             InputError: if one of them is no number.
         """
         listed = columns if isinstance(columns, str) else list(columns)
-        return Vectors.of(
-            self._ask, _asked(self._ask, "vector", of=self._number, columns=listed)
-        )
+        return Vectors.of(self._ask, _asked(self._ask, "vector", of=self._number, columns=listed))
 
     def tell_owner(self, name: str) -> None:
         """Tell the owner of the data, and nobody else, how many rows these are."""
@@ -139,6 +137,9 @@ class Vectors(Handle):
     """
 
     __slots__ = ("ranges", "shape", "step")
+    shape: tuple[int, ...]
+    step: float
+    ranges: tuple[tuple[float, float], ...]
 
     @classmethod
     def of(cls, ask: Ask, facts: Mapping[str, Any]) -> Vectors:

@@ -1,4 +1,4 @@
-"""What the custodian answers: each request of the analyst, tried on no rows before it is run on them.
+"""What the custodian answers: each request, tried on no rows before it is run on the data.
 
 A request names an operation and what it is of. Operations on handles make descriptions and read no
 row. Releases go through the ledger; each is first made by a ledger of the same plan over a table
@@ -31,6 +31,7 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import (
     AddRemove,
     Contribution,
+    FixedSizeSampling,
     Invocation,
     Membership,
     MetricBall,
@@ -123,8 +124,39 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
                 f"group {each.group} is by position; a partition is by the unit's own value, so "
                 "declare Group(name, Membership.VALUE)."
             )
-        if isinstance(each.sampling, PoissonSampling) and each.sampling.rows not in (None, 1):
-            raise InputError("sealed samples are of units; declare sampling without rows.")
+        if each.sampling is not None:
+            _require_sampling(each)
+
+
+def _require_sampling(invocation: Invocation) -> None:
+    """Refuse samples that depend on a number of units that is not public, and samples of rows.
+
+    Raises:
+        InputError: if it is such a sampling.
+    """
+    sampling, absent = invocation.sampling, isinstance(invocation.relation, AddRemove)
+    if isinstance(sampling, PoissonSampling) and sampling.rows in (None, 1):
+        return
+    if isinstance(sampling, FixedSizeSampling) and not absent:
+        return
+    raise InputError(
+        f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "
+        "poisson of units, or a fixed size under replace-one."
+    )
+
+
+def require_population(plan: Plan, units: int) -> None:
+    """Refuse a table of another number of units than is declared, where that number is public.
+
+    Raises:
+        InputError: if it is another.
+    """
+    for each in plan.invocations:
+        if isinstance(each.sampling, FixedSizeSampling) and each.sampling.population != units:
+            raise InputError(
+                f"the table has {units} units; {each.describe()} declares a population of "
+                f"{each.sampling.population}."
+            )
 
 
 class Operations:
@@ -190,24 +222,30 @@ class Operations:
         return found
 
     def filter(self, request: Mapping[str, Any]) -> int:
+        """Rows of which a condition is true."""
         return self._keep(self._rows(request).filter(request.get("condition")))
 
     def with_columns(self, request: Mapping[str, Any]) -> int:
+        """Rows with further columns."""
         columns = message_field(request, "columns", dict)
         return self._keep(self._rows(request).with_columns(columns))
 
     def group_rows(self, request: Mapping[str, Any]) -> int:
+        """At most so many rows of each unit."""
         return self._keep(self._rows(request).group_rows(request.get("most")))
 
     def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
+        """Rows of disjoint groups of units, by their keys."""
         found = self._rows(request).partition(request.get("column"), request.get("keys"))
         return [[key, self._keep(rows)] for key, rows in found.items()]
 
     def vector(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers of rows, with what is public of them."""
         found = self._rows(request).vector(request.get("columns"))
         return {"handle": self._keep(found)} | found.facts
 
     def linear(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays multiplied by a public matrix."""
         found = self._vectors(request).linear(request.get("matrix"))
         return {"handle": self._keep(found)} | found.facts
 
@@ -257,10 +295,11 @@ class Operations:
             return written(release(self._real))
         except BudgetExceededError:
             raise  # follows from what was charged
-        except Exception:
+        except Exception:  # noqa: BLE001  # its words may hold a value
             raise FatalError from None
 
     def sum(self, request: Mapping[str, Any]) -> Any:
+        """A bounded sum."""
         vectors = self._vectors(request)
         at = self._invocation(request, vectors.rows).at
 
@@ -271,6 +310,7 @@ class Operations:
         return self._both(release)
 
     def mean(self, request: Mapping[str, Any]) -> Any:
+        """A bounded sum and count, divided."""
         vectors = self._vectors(request)
         total, count = (
             self._invocation({"at": request.get(name)}, vectors.rows).at
@@ -284,11 +324,13 @@ class Operations:
         return self._both(release)
 
     def count(self, request: Mapping[str, Any]) -> Any:
+        """How many rows there are, bounded."""
         rows = self._rows(request)
         at = self._invocation(request, rows).at
         return self._both(lambda side: side.ledger.count(units=side.store.codes(rows), at=at))
 
     def histogram(self, request: Mapping[str, Any]) -> Any:
+        """How many rows each public group has, bounded."""
         cells = self._rows(request).cells(request.get("by"))
         at = self._invocation(request, cells.rows).at
 
@@ -300,11 +342,12 @@ class Operations:
         return self._both(release)
 
     def quantile(self, request: Mapping[str, Any]) -> Any:
+        """A public candidate near a quantile."""
         vectors = self._vectors(request)
         if not vectors.scalar:
             raise InputError("a quantile is of numbers; take the vector of one column.")
         at = self._invocation(request, vectors.rows).at
-        share = request.get("share")
+        share = validate.open_fraction(share=request.get("share"))
         candidates = message_field(request, "candidates", list)
 
         def release(side: Side) -> Any:
@@ -314,6 +357,7 @@ class Operations:
         return self._both(release)
 
     def stable_histogram(self, request: Mapping[str, Any]) -> Any:
+        """How many units have each key, of keys that nobody lists."""
         rows = self._rows(request)
         column = rows.value(request.get("column"))
         at = self._invocation(request, rows).at
@@ -373,6 +417,7 @@ class Operations:
         return self._both(release)
 
     def sample(self, request: Mapping[str, Any]) -> int:
+        """The rows of units that are drawn for one release."""
         rows, at = self._rows(request), message_field(request, "at", str)
         invocation = self._declared.get(at)
         if invocation is None or invocation.sampling is None:
@@ -393,6 +438,7 @@ class Operations:
         return self._keep(rows.of_sample(drawn))
 
     def stream(self, request: Mapping[str, Any]) -> int:
+        """The number of a continual release that is opened."""
         invocation = self._declared.get(message_field(request, "at", str))
         if invocation is None or not isinstance(invocation.mechanism, Continual):
             raise PlanMismatchError(f"{shown(request['at'])} is not declared as a stream.")
@@ -411,6 +457,7 @@ class Operations:
         return number
 
     def add(self, request: Mapping[str, Any]) -> Any:
+        """The next sum of a continual release."""
         vectors, number = self._vectors(request), message_field(request, "stream", int)
         if number not in self._real.streams:
             raise InputError("there is no such stream.")

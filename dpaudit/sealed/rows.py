@@ -110,7 +110,9 @@ class Rows:
         if (of.kind not in (Kind.TEXT, Kind.INTEGER)) or not isinstance(listed, Sequence):
             raise InputError(f"column {shown(column)} must be of texts or integers, with keys.")
         if not listed or any(type(each) is not kind for each in listed):
-            raise InputError(f"keys must be {'texts' if kind is str else 'integers'} of the column.")
+            raise InputError(
+                f"keys must be {'texts' if kind is str else 'integers'} of the column."
+            )
         if len(set(listed)) < len(listed):
             raise InputError("keys has one of them twice; list each once.")
         of_unit = f"SELECT code, arg_min({of.sql}, place) AS k FROM ({self.sql}) GROUP BY code"

@@ -6,7 +6,6 @@ where it stood. Beside the real table there is one without rows, on which all is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from dpaudit.base.fields import plain
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
 from dpaudit.sealed.rows import Cells, Rows, Vectors, Whole
-from dpaudit.sealed.table import KEYS
+from dpaudit.sealed.table import KEYS, SYNTHETIC
 from dpaudit.tables.engines.duck import Layout, connect, row_hash, run, staged
 from dpaudit.tables.engines.sources import Source
 from dpaudit.tables.expressions import Expression, quoted
@@ -72,9 +71,6 @@ def _roster(names: object) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise InputError("roster has a name twice; list each unit once.")
     return tuple(names)
-
-SYNTHETIC = re.compile(r"synthetic (\d{1,7})")
-"""Name of data that are so many made-up rows."""
 
 
 def with_data(table: ReadTable, data: str, folder: Path, rng: np.random.Generator) -> ReadTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,14 @@ from typing import Any
 from dpaudit.base.fields import plain
 
 KEYS = ("source", "unit", "columns", "derived", "join", "table", "delimiter", "quote", "roster")
+
+SYNTHETIC = re.compile(r"synthetic (\d{1,7})")
+"""Name of data that are so many made-up rows."""
+
+
+def is_made_up(data: str) -> bool:
+    """Tell whether it names made-up rows, and no file."""
+    return SYNTHETIC.fullmatch(data) is not None
 
 
 @dataclass(frozen=True)

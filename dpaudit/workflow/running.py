@@ -39,6 +39,8 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
+from dpaudit.sealed.messages import printable
+from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
@@ -302,10 +304,10 @@ def run_sealed(
     Raises:
         UnsealedError: if this machine cannot seal it; nothing has been read then.
     """
-    data, rows = options.data, None
-    if data is not None and SYNTHETIC.fullmatch(data) is None:
-        data, rows = None, str(Path(data).resolve())
-    private = [folder.resolve(), *([Path(rows)] if rows else [])]
+    made_up = options.data is not None and is_made_up(options.data)
+    data = options.data if made_up else None
+    rows = None if options.data is None or made_up else Path(options.data).resolve()
+    private = [folder.resolve(), *([] if rows is None else [rows])]
     with sealed_run(name, settings, private, _say, rows) as run:
         target = run.target
         account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
@@ -330,9 +332,9 @@ def run_sealed(
     )
     owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
     assert target.seal is not None
-    source = target.seal.source if options.data is None else options.data
+    source = data if data is not None else target.seal.source
     ran = _Ran(said["result"], record, tuple(said["left"]), owner, source)
-    return _written(target, folder, account, ran, None, made_up=data is not None)
+    return _written(target, folder, account, ran, None, made_up=made_up)
 
 
 def _made(run: SealedRun, journal: Path) -> int:

@@ -15,22 +15,28 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dpaudit
 from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
-from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.targets import CodeFiles, Target, code_files
 from dpaudit.sealed.messages import Channel, ChannelError
 
-_ROOT = str(Path(dpaudit.__file__).parents[1])
-_BOOT = "import sys; sys.path.insert(0, {root!r}); from {module} import main; main(int(sys.argv[1]))"
+_BOOT = """
+import importlib.util, sys
+found = importlib.util.spec_from_file_location("dpaudit", {init!r})
+sys.modules["dpaudit"] = importlib.util.module_from_spec(found)
+found.loader.exec_module(sys.modules["dpaudit"])
+from {module} import main
+main(int(sys.argv[1]))
+"""
+"""Imports this package, whichever is installed, and nothing else of its folder."""
 _WORD = re.compile(r"\bSealedSubject\b")
 PROCESSOR_SECONDS = 3_600
 """What the author's code may use; its own time, not that of a clock."""
@@ -107,7 +113,7 @@ def sealed_run(
     settings: Mapping[str, Any],
     private: Sequence[Path],
     say: Callable[[str], None],
-    rows: str | None = None,
+    rows: Path | None = None,
 ) -> Iterator[SealedRun]:
     """Start a sealed run, and end it whatever happens.
 
@@ -134,9 +140,11 @@ def sealed_run(
                 "paths": [str(copy / each) for each in code.paths],
                 "copy": str(copy),
                 "folder": str(code.folder),
-                "rows": rows,
+                "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
-                "analyst": _BOOT.format(root=_ROOT, module="dpaudit.project.sealed_subject"),
+                "analyst": _BOOT.format(
+                    init=dpaudit.__file__, module="dpaudit.project.sealed_subject"
+                ),
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,
             }
@@ -159,7 +167,7 @@ def _copied(code: CodeFiles, copy: Path) -> str:
 def _custodian() -> Iterator[Channel]:
     """A fresh process that imports this package alone."""
     own, other = socket.socketpair()
-    words = _BOOT.format(root=_ROOT, module="dpaudit.sealed.custodian")
+    words = _BOOT.format(init=dpaudit.__file__, module="dpaudit.sealed.custodian")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     with other:
         child = subprocess.Popen(
@@ -210,14 +218,14 @@ def _kind(name: str) -> type[DpAuditError]:
 def _target(name: str, code: CodeFiles, said: Mapping[str, Any]) -> Target:
     """What is certified: as the sealed process declared it, with the code's hash from here."""
     facts, seal = said["subject"], said["seal"]
-    record = SubjectRecord(**facts["record"])
+    record = SubjectRecord(name, facts["configuration"], code.digest, facts["location"])
     claim = facts["claim"]
     return Target(
-        replace(record, name=name, code_hash=code.digest),
+        record,
         Plan.from_dict(facts["plan"]),
         None if claim is None else Claim.from_dict(claim),
         tuple(map(Finding.from_dict, facts["findings"])),
-        tuple(facts["not_covered"]),
+        tuple(map(str, facts["not_covered"])),
         seal=SealRecord.from_dict(seal),
     )
 

@@ -397,7 +397,8 @@ class _Choice:
             return self._counted(rows, bounded=False)
         heavy = f"SELECT u FROM rows GROUP BY u HAVING {' OR '.join(more)}"
         few = "SELECT * FROM rows ANTI JOIN heavy USING (u)"
-        many = f"SELECT *, {row_hash(self.layout, self.secret)} AS h FROM rows SEMI JOIN heavy USING (u)"
+        hashed = row_hash(self.layout, self.secret)
+        many = f"SELECT *, {hashed} AS h FROM rows SEMI JOIN heavy USING (u)"
         return (
             f"WITH rows AS MATERIALIZED ({rows}), heavy AS MATERIALIZED ({heavy}) "
             f"{self._counted(few, bounded=False)} UNION ALL "
