@@ -36,7 +36,6 @@ import site
 import socket
 import stat
 import struct
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +94,8 @@ def lacking() -> str:
         _check_machine()
     except UnsealableError as error:
         return str(error)
+    import subprocess  # its import takes longer than all walls
+
     command = [sys.executable, "-I", "-c", _TRIAL, str(Path(__file__).parents[2])]
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
