@@ -12,7 +12,8 @@ writing                   seccomp: opened to be read alone        a read-only ro
 network                   seccomp: no socket, no address          a network of its own; Landlock
 memory of processes       seccomp: no ptrace, nothing like it     Landlock, user namespace
 signals                   seccomp                                 Landlock
-programs                  seccomp: no fork, no exec               Landlock: no exec; a limit of 0
+programs                  seccomp: no fork, no exec               Landlock: no exec; no process,
+                                                                  by a limit, but root's
 shared memory             seccomp                                 IPC of its own; a read-only root
 other descriptors         closed
 ========================  ======================================  ==============================
