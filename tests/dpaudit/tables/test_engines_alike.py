@@ -21,6 +21,9 @@ duckdb = pytest.importorskip("duckdb", reason="the extra 'tables' is missing")
 SECRET = bytes(range(32))
 NAMES = {"table": ["who", *COLUMNS], "public": ["name", *PUBLIC]}
 
+TYPES = {"day": "DATE", "sick": "BOOLEAN", "people": "BIGINT"}
+TYPES |= dict.fromkeys(["age", "code", "cost", "huge"], "DOUBLE")
+
 
 def rows_of(folder, name):
     """The rows of a CSV file, of which an empty field is NULL."""
@@ -37,6 +40,17 @@ def in_duckdb(folder, connection):
         rows = rows_of(folder, name)
         if rows:
             connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
+
+
+def typed_tables(folder):
+    """Both of their own types: a text that is of none is NULL beforehand."""
+    with duckdb.connect(str(folder / "typed.duckdb")) as connection:
+        in_duckdb(folder, connection)
+        for name, columns in NAMES.items():
+            for each in TYPES.keys() & set(columns):
+                kind = f"{TYPES[each]} USING TRY_CAST({each} AS {TYPES[each]})"
+                connection.execute(f'ALTER TABLE "{name}" ALTER {each} TYPE {kind}')
+    return {name: DuckDbFile(folder / "typed.duckdb", name) for name in NAMES}
 
 
 def csv_files(folder):
@@ -95,6 +109,7 @@ def engines(postgresql, scheduler):
         "CSV": (csv_files, duck.measured),
         "Parquet": (parquet_files, duck.measured),
         "DuckDB": (duckdb_tables, duck.measured),
+        "DuckDB of types": (typed_tables, duck.measured),
         "PostgreSQL": (in_postgres, duck.measured),
         "cluster": (csv_files, on_cluster),
         "cluster with PostgreSQL": (in_postgres, on_cluster),
@@ -136,7 +151,10 @@ def test_engines_find_equal_integers_which_a_unit_moves_no_further_than_declared
         made.write(neighbour_of(made, rng))
         rest = {name: found_by(each, made.release, folder) for name, each in engines.items()}
         for name in engines:
-            assert facts(whole[name]) == facts(whole["CSV"]), (name, made.content)
-            assert facts(rest[name]) == facts(rest["CSV"]), (name, made.content)
+            for found in (whole, rest):
+                one, other = facts(found[name]), facts(found["CSV"])
+                if name == "DuckDB of types":
+                    del one["rows"], other["rows"]
+                assert one == other, (name, made.content)
             moves = largest_move(made.release, (whole[name], rest[name]))
             assert all(share <= 1 for share in moves.values()), (name, moves, made.content)
