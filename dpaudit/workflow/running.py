@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,12 +19,8 @@ from dpaudit.base import files
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import (
-    FLOAT_NOISE,
-    float_samplers,
-    is_drawn_exactly,
-)
+from dpaudit.certificate import Certificate, Severity, with_witness
+from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -235,18 +231,18 @@ def run_target(
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
     made_up = target.release is not None and data != target.subject.default_data
     rows = [_found("made-up-data", data=data)] if made_up else []
-    certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
+    certificate = certified(target, extra=(*rows, *run_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = with_witness(certificate, wanted=witness)
-    certificate = certificate.with_run(run | {"ledger": record}, seed)
+    kept_rows = {} if target.release is None else {"results": abridged(run["results"])}
+    certificate = certificate.with_run(run | kept_rows | {"ledger": record}, seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     tables: tuple[Path, ...] = ()
     if target.release is not None:
         tables = write_results(run["results"], folder, made_up=made_up)
-        run["results"] = abridged(run["results"])
     written = (*tables, journal, *save(certificate, folder))
     if charging is not None and reserved is not None:
         charging.ran(reserved, journal, certificate)
@@ -340,14 +336,3 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     """Write a certificate and its report into a folder."""
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
-
-
-def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """Tell how the noise of a run was drawn, where that is no deployment's way."""
-    drawn = float_samplers(record)
-    if record["seeded"]:
-        yield _found("seeded-noise")
-    elif drawn:
-        yield _found("float-sampler", sampler=drawn[0])
-    for sampler in record.get("external", ()):
-        yield _found("noise-drawn-elsewhere", sampler=sampler)
