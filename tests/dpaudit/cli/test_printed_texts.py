@@ -79,10 +79,13 @@ def test_no_text_of_a_certificate_reaches_a_terminal_as_it_is(capsys, certificat
     assert is_plain(captured.out + captured.err)
 
 
-def test_an_error_repeats_a_text_so_that_it_can_be_seen(call):
-    code, told = call("certify", f"{ESCAPES}.toml")
+def test_an_error_repeats_a_name_so_that_it_can_be_seen(call):
+    name = json.dumps(f"age{ESCAPES}")
+    Path("r.toml").write_text(f'data = {{ unit = "u", columns.{name} = {{}} }}\nprivacy = {{}}\n')
+    code, told = call("release", "r.toml", "--plan")
     assert code == 3
     assert is_plain(told)
+    assert "columns.age\\x1b[2J" in told
 
 
 def test_whatever_prints_foreign_texts_escapes_them_in_one_way():
