@@ -33,7 +33,7 @@ from dpaudit.mechanisms.rounding import round_up
 from dpaudit.tables.expressions import Expression, day_sql
 from dpaudit.tables.grouping import Groups, number_of
 from dpaudit.tables.measures import Aggregate, Key, Measure, Selection
-from dpaudit.tables.noise import CONFIDENCE, half_width, ratio_intervals
+from dpaudit.tables.noise import CONFIDENCE, half_width, mean_reach, ratio_intervals
 from dpaudit.tables.schema import Kind
 
 _LARGEST_WHOLE = 2**62
@@ -199,6 +199,7 @@ class Count(Query):
     """How many rows there are, of each unit at most so many as are declared."""
 
     kind: ClassVar[str] = "count"
+    counted: ClassVar[str] = "rows"
 
     def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
         """One sum of ones."""
@@ -216,11 +217,11 @@ class Count(Query):
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
         """The half width of each interval."""
-        return f"±{half_width(parts[0].mechanism):g}"
+        return f"at most {half_width(parts[0].mechanism):g} {self.counted} off"
 
     def describe(self) -> str:
         """Counts of what."""
-        return f"counts of rows{self._by()}"
+        return f"counts of {self.counted}{self._by()}"
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,7 @@ class UnitCount(Count):
     """How many units have a row, in each cell."""
 
     kind: ClassVar[str] = "count_units"
+    counted: ClassVar[str] = "units"
 
     def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
         """One vector, of which a unit moves so many entries by 1 each."""
@@ -243,10 +245,6 @@ class UnitCount(Count):
         if self.groups.size == 1:
             selection = replace(selection, rows=None, groups=None)
         return (Measure(self.name, selection, Aggregate.UNITS),)
-
-    def describe(self) -> str:
-        """Counts of what."""
-        return f"counts of units{self._by()}"
 
 
 @dataclass(frozen=True)
@@ -285,7 +283,7 @@ class Sum(Query):
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
         """The half width of each interval."""
-        return f"±{half_width(parts[0].mechanism) * float(self.of.shape.step):.6g}"
+        return f"at most {up(half_width(parts[0].mechanism) * float(self.of.shape.step))} off"
 
     def describe(self) -> str:
         """Sums of what."""
@@ -352,12 +350,12 @@ class Mean(Sum):
         )
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """The half widths of both parts, of which that of the quotient follows for any number."""
-        step = float(self.of.shape.step)
-        total = half_width(parts[0].mechanism) * step
-        return (
-            f"±{total:.4g}/n near the middle of the range, n ± {half_width(parts[1].mechanism):g}"
-        )
+        """Of so many rows that their noise hardly matters, for means at the ends of the range."""
+        over, under = (part.mechanism for part in parts)
+        furthest = self.of.shape.high - self._middle
+        rows = 10 ** math.ceil(math.log10(20 * max(1.0, half_width(under))))
+        off = mean_reach(over, under, float(furthest)) * float(self.of.shape.step) / rows
+        return f"about {off:.3g} off for {rows} rows, {off / 10:.3g} for {10 * rows}"
 
     def describe(self) -> str:
         """Means of what."""
@@ -432,22 +430,22 @@ class Quantiles(Query):
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
+            note = f"{_behind(self._rows_off(q, part))}, {CONFIDENCE:.0%}"
             places = np.ravel(released[part.at]).tolist()
             for cell, chosen in zip(self._cells(), places, strict=True):
                 value = self.of.shape.of_steps(self.candidates[chosen])
-                found.append(Estimate((*cell, f"{float(q):g}"), value, note=self._near(q, part)))
+                found.append(Estimate((*cell, f"{float(q):g}"), value, note=note))
         return tuple(found)
 
-    def _near(self, share: Fraction, part: Part) -> str:
+    def _rows_off(self, share: Fraction, part: Part) -> float:
         """McSherry and Talwar 2007, Theorem 6, for as many candidates as there are."""
         assert isinstance(part.mechanism, ExponentialMechanism)
         few = math.log(len(self.candidates) / (1 - CONFIDENCE)) * 2 / part.mechanism.epsilon
-        rows = few * part.mechanism.utility_sensitivity / share.denominator
-        return f"within {up(rows)} rows of the best candidate in rank, {CONFIDENCE:.0%}"
+        return few * part.mechanism.utility_sensitivity / share.denominator
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """How many rows lie between the chosen candidate and the best one."""
-        return self._near(self.at[0], parts[0])
+        """How many rows lie between the chosen candidate and the best one, of any quantile."""
+        return _behind(max(map(self._rows_off, self.at, parts)))
 
     def describe(self) -> str:
         """Quantiles of what."""
@@ -493,7 +491,7 @@ class MostFrequent(Query):
         """The values by rank."""
         labels = [each[0] for each in self.values.labels()]
         chosen = np.ravel(released[self.name]).tolist()
-        note = self.expected_error(parts)
+        note = f"{self.expected_error(parts)}, {CONFIDENCE:.0%} for all"
         return tuple(
             Estimate((str(rank),), labels[int(place)], note=note)
             for rank, place in enumerate(chosen, start=1)
@@ -504,11 +502,12 @@ class MostFrequent(Query):
         assert isinstance(parts[0].mechanism, TopK)
         each = parts[0].mechanism.epsilon
         units = 2 / each * math.log((self.values.size - 1) * self.k / (1 - CONFIDENCE))
-        return f"each within {up(units)} units of the best that was left, {CONFIDENCE:.0%} for all"
+        return f"each at most {math.ceil(units)} units behind the best that was left"
 
     def describe(self) -> str:
         """The most frequent values of which column."""
-        return f"the {self.k} most frequent values of {self.values.names[0]}"
+        several = f"{self.k} most frequent values" if self.k > 1 else "most frequent value"
+        return f"the {several} of {self.values.names[0]}"
 
 
 @dataclass(frozen=True)
@@ -582,11 +581,11 @@ class UnknownKeys(Query):
         return self.told(keys, counts, parts[0])
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """The half width, and from which count on a key is told."""
+        """The half width, and the least noisy count that is told."""
         mechanism = parts[0].mechanism
         assert isinstance(mechanism, StableHistogram)
         width = half_width(DiscreteLaplace(scale=mechanism.scale))
-        return f"±{width:g}, told from a noisy count of {mechanism.threshold:g} on"
+        return f"at most {width:g} units off; noisy counts below {mechanism.threshold:g} are hidden"
 
     def describe(self) -> str:
         """Frequent keys of which columns."""
@@ -601,6 +600,10 @@ def _around(
         Estimate(cell, value, max(least, value - width), max(least, value + width))
         for cell, value in zip(cells, np.ravel(released).tolist(), strict=True)
     )
+
+
+def _behind(rows: float) -> str:
+    return f"at most {math.ceil(rows)} rows from the best rank"
 
 
 def _root(square: int) -> float:
