@@ -47,10 +47,11 @@ _REMEDIES = {
     "chance": "what chance decides cannot be repeated; leave it out",
     "clock": "what a clock decides cannot be repeated; write the date as a constant",
 }
-_KNOWN = (
+KNOWN = (
     "columns, constants, + − *, // by a constant, comparison, BETWEEN, IN, AND, OR, NOT, CASE, "
     "COALESCE, IS NULL, LOWER, TRIM, YEAR, QUARTER, MONTH, DAY and ISODOW"
 )
+"""What expressions have, in words."""
 
 
 @dataclass(frozen=True)
@@ -482,7 +483,7 @@ def _refused(node: Any, name: str) -> InputError:
         kind = "chance"
     elif name.startswith("Current") or name.startswith("Now") or _word(node) in _CLOCKS:
         kind = "clock"
-    remedy = _REMEDIES.get(kind, f"expressions have {_KNOWN}")
+    remedy = _REMEDIES.get(kind, f"expressions have {KNOWN}")
     return InputError(f"{_place(node)} is not taken: {remedy}.")
 
 

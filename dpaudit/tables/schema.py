@@ -18,6 +18,7 @@ from typing import Any
 from dpaudit.base import toml_tables, validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
+from dpaudit.tables.keys import COLUMN
 
 LARGEST = 2**53
 """Of the whole numbers that a column carries: floats hold each of them."""
@@ -117,8 +118,7 @@ class Column:
         """
         with toml_tables.within(f"columns.{name:.80}"):
             validate.text(column=name)
-            keys = ("type", "values", "range", "step")
-            given = toml_tables.table("column", table, keys)
+            given = toml_tables.table("column", table, COLUMN)
             kind = Kind(toml_tables.chosen([*Kind], type=given.pop("type", None)))
             if kind is not Kind.NUMBER and "step" in given:
                 raise InputError(f"step is given for {kind} values; only numbers have one.")
