@@ -20,12 +20,7 @@ from dpaudit.certificate.assumptions import THIRD
 from dpaudit.certificate.certificate import SCHEMA_VERSION, Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.findings import (
-    FLOAT_NOISE,
-    MADE_UP,
-    is_drawn_exactly,
-    run_findings,
-)
+from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly, run_findings
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
@@ -114,7 +109,7 @@ def _check_release(certificate: Certificate) -> None:
             "its rows were made up."
         )
     if certificate.run is not None:
-        _check_results(certificate, made, certificate.run)
+        _check_results(made, certificate.plan, certificate.run)
     for each in certificate.plan.invocations:
         query = each.at.rpartition(": ")[0] or each.at
         known = any(said.startswith((f"{each.at}: ", f"{query}: ")) for said in made.queries)
@@ -127,9 +122,9 @@ def _check_release(certificate: Certificate) -> None:
             )
 
 
-def _check_results(certificate: Certificate, made: ReleaseRecord, run: Mapping[str, Any]) -> None:
+def _check_results(made: ReleaseRecord, plan: Plan, run: Mapping[str, Any]) -> None:
     """Every query has its results, in their order, and each row has the form of one."""
-    results, planned = run.get("results", ()), sum(i.releases for i in certificate.plan.invocations)
+    results, planned = run.get("results", ()), sum(i.releases for i in plan.invocations)
     for what, found, wanted in (
         ("results of queries", len(results), len(made.queries)),
         ("releases", run.get("ledger", {}).get("entries"), planned),

@@ -125,13 +125,12 @@ def test_every_key_of_a_release_file_is_there_with_a_value_that_is_read(pages):
     cost.pop("values")
     columns = {"ward": ward, "cost": cost, "town": {"type": "text"}}
     columns["age"] = {"type": "integer", "range": [0, 110]}
-    joins = given["data"]["join"], {k: given["join"][k] for k in ("source", "on", "key", "columns")}
     queries = [
-        given["query"]
-        | {"name": kind, kind: given["asks"][kind]}
-        | {k: given["beside"][k] for k in own}
+        {**given["query"], "name": kind, kind: given["asks"][kind]}
+        | {key: given["beside"][key] for key in own}
         for kind, (_, own) in keys.ASKS.items()
     ]
+    other = {key: given["join"][key] for key in ("source", "on", "key", "columns")}
     for join in (given["data"]["join"], other):
         data = given["data"] | {"columns": columns, "join": join}
         data.pop("table")
