@@ -32,7 +32,7 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.tables.expressions import Expression, day_sql
 from dpaudit.tables.grouping import Groups, number_of
-from dpaudit.tables.measures import Aggregate, Key, Measure, Selection
+from dpaudit.tables.measures import Aggregate, Measure, Selection
 from dpaudit.tables.noise import CONFIDENCE, half_width, mean_reach, ratio_intervals
 from dpaudit.tables.schema import Kind
 
@@ -562,34 +562,33 @@ class UnknownKeys(Query):
         )
         return (Measure(self.name, chosen, Aggregate.KEYS),)
 
-    def told(self, keys: tuple[Key, ...], released: Any, part: Part) -> tuple[Estimate, ...]:
-        """The keys whose noisy count is told, with intervals that hold for each key beforehand."""
-        assert isinstance(part.mechanism, StableHistogram)
-        width = half_width(DiscreteLaplace(scale=part.mechanism.scale))
-        counts = np.ravel(released).tolist()
-        return tuple(
-            Estimate(key, int(count), max(1.0, count - width), count + width)
-            for key, count in zip(keys, counts, strict=True)
-            if count
-        )
-
     def estimates(
         self, parts: tuple[Part, ...], released: Mapping[str, Any]
     ) -> tuple[Estimate, ...]:
-        """As :meth:`told`, of the pair of keys and counts."""
+        """The keys whose noisy count is told, with intervals that hold for each key beforehand."""
         keys, counts = released[self.name]
-        return self.told(keys, counts, parts[0])
+        width = half_width(DiscreteLaplace(scale=_histogram(parts).scale))
+        return tuple(
+            Estimate(key, int(count), max(1.0, count - width), count + width)
+            for key, count in zip(keys, np.ravel(counts).tolist(), strict=True)
+            if count
+        )
 
     def expected_error(self, parts: tuple[Part, ...]) -> str:
         """The half width, and the least noisy count that is told."""
-        mechanism = parts[0].mechanism
-        assert isinstance(mechanism, StableHistogram)
+        mechanism = _histogram(parts)
         width = half_width(DiscreteLaplace(scale=mechanism.scale))
         return f"at most {width:g} units off; noisy counts below {mechanism.threshold:g} are hidden"
 
     def describe(self) -> str:
         """Frequent keys of which columns."""
         return f"frequent values of {' and '.join(self.names)}"
+
+
+def _histogram(parts: tuple[Part, ...]) -> StableHistogram:
+    mechanism = parts[0].mechanism
+    assert isinstance(mechanism, StableHistogram)
+    return mechanism
 
 
 def _around(

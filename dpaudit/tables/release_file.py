@@ -277,7 +277,8 @@ _Made = Callable[[_Queries, dict[str, Any], dict[str, Any]], Query]
 
 def _counted(kind: type[Count], reader: _Queries, given: Any, facts: Any) -> Query:
     if given[kind.kind] is not True:
-        raise InputError(f"{kind.kind} is {shown(given[kind.kind])}; it must be true.")
+        said = f"{kind.kind} is {shown(given[kind.kind])}; it must be true"
+        raise InputError(f"{said}, of rows count and of units count_units.")
     return kind(**facts)
 
 

@@ -181,12 +181,12 @@ def test_dates_may_be_written_as_toml_has_them(tmp_path):
 
 WRONG = [
     # bounds that follow from the rows
-    ({"type": "integer", "range": ["min(x)", "max(x)"]}, None, "it must be a finite number"),
+    ({"type": "integer", "range": ["min(x)", "max(x)"]}, None, "known without the data"),
     (None, {"sum": "x", "where": "x < (SELECT max(x) FROM t)"}, "declare a public table to join"),
     (None, {"sum": "CASE WHEN x > max(x) THEN 0 ELSE x END"}, "bounds known without the data"),
     # rows that are counted once across people
     (None, {"count": True, "where": "row_number() OVER (PARTITION BY t) = 1"}, "sees one row"),
-    (None, {"count": "DISTINCT t"}, "it must be true"),
+    (None, {"count": "DISTINCT t"}, "it must be true, of rows count and of units count_units"),
     # a window that ends at the latest date
     (None, {"count": True, "where": "d > max(d) - 30"}, "bounds known without the data"),
     (None, {"count": True, "where": "d > current_date - 30"}, "write the date as a constant"),
