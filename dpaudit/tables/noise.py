@@ -37,9 +37,7 @@ def half_width(mechanism: Mechanism, miss: float = _MISS) -> float:
     scale = _scale_of(mechanism)
     if isinstance(mechanism, Laplace):
         return _rounded(scale * math.log(1 / miss))
-    from scipy.special import ndtri
-
-    return _rounded(-scale * float(ndtri(miss / 2)))
+    return _rounded(_normal(scale, miss))
 
 
 def ratio_intervals(
@@ -98,10 +96,10 @@ def mean_reach(over: Mechanism, under: Mechanism, m: float) -> float:
     return _laplace_sum(a, b) + whole
 
 
-def _normal(deviation: float) -> float:
+def _normal(deviation: float, miss: float = _MISS) -> float:
     from scipy.special import ndtri
 
-    return deviation * -float(ndtri(_MISS / 2))
+    return -deviation * float(ndtri(miss / 2))
 
 
 def _laplace_sum(a: float, b: float) -> float:

@@ -66,6 +66,9 @@ class Part:
     total: int = 1
 
 
+Parts = tuple[Part, ...]
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One released number, or word, with the interval of its noise.
@@ -110,7 +113,7 @@ class Query:
     groups_per_unit: int | None = None
 
     @abstractmethod
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """Its releases, for a share of ε; of a δ, where it needs one."""
 
     @abstractmethod
@@ -118,13 +121,11 @@ class Query:
         """What an engine computes for it."""
 
     @abstractmethod
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """What is told, of what the ledger released at its labels."""
 
     @abstractmethod
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """How far a number lies from the truth at most, with 95 % probability, before any data."""
 
     @abstractmethod
@@ -201,7 +202,7 @@ class Count(Query):
     kind: ClassVar[str] = "count"
     counted: ClassVar[str] = "rows"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One sum of ones."""
         return (self._sum_part(self.name, 1, 1, share, noise, whole=True),)
 
@@ -209,13 +210,11 @@ class Count(Query):
         """The number of rows."""
         return (Measure(self.name, self.selection(), Aggregate.ROWS),)
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The noisy numbers, which may be below 0, with intervals that are not."""
         return _around(self._cells(), released[self.name], half_width(parts[0].mechanism))
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """The half width of each interval."""
         return f"at most {half_width(parts[0].mechanism):g} {self.counted} off"
 
@@ -231,7 +230,7 @@ class UnitCount(Count):
     kind: ClassVar[str] = "count_units"
     counted: ClassVar[str] = "units"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One vector, of which a unit moves so many entries by 1 each."""
         if noise is Noise.GAUSSIAN:
             length = _root(self.moved)
@@ -258,7 +257,7 @@ class Sum(Query):
     kind: ClassVar[str] = "sum"
     of: Expression = field(kw_only=True)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One sum, in steps."""
         low, high = self.of.shape.low, self.of.shape.high
         span = max(high, 0) - min(low, 0)
@@ -269,9 +268,7 @@ class Sum(Query):
         selection = self.selection(f"{self.of.sql} IS NOT NULL")
         return (Measure(self.name, selection, Aggregate.SUM, self.of.sql),)
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The noisy sums in the column's own unit."""
         step, width = float(self.of.shape.step), half_width(parts[0].mechanism)
         steps = np.asarray(released[self.name], dtype=np.float64)
@@ -281,7 +278,7 @@ class Sum(Query):
         """The sum in the column's own unit."""
         return float(integers[self.name] * self.of.shape.step)
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """The half width of each interval."""
         return f"at most {up(half_width(parts[0].mechanism) * float(self.of.shape.step))} off"
 
@@ -308,7 +305,7 @@ class Mean(Sum):
     def _labels(self) -> tuple[str, str]:
         return f"{self.name}: sum", f"{self.name}: count"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """Sum and number, for half of the share each; for normal noise the squares add up."""
         half = share / (math.sqrt(2) if noise is Noise.GAUSSIAN else 2)
         low, high = self.of.shape.low - self._middle, self.of.shape.high - self._middle
@@ -327,9 +324,7 @@ class Mean(Sum):
             Measure(count, selection, Aggregate.ROWS),
         )
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The quotients within the range, and the means that fit both noises together."""
         shape, middle = self.of.shape, self._middle
         step = float(shape.step)
@@ -349,7 +344,7 @@ class Mean(Sum):
             float((Fraction(total, count) + self._middle) * self.of.shape.step) if count else None
         )
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """Of so many rows that their noise hardly matters, for means at the ends of the range."""
         over, under = (part.mechanism for part in parts)
         furthest = self.of.shape.high - self._middle
@@ -390,7 +385,7 @@ class Quantiles(Query):
         one = max(share.numerator, share.denominator - share.numerator)
         return self.rows * (share.denominator if self.replaces else one)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """A choice for each quantile and cell; a unit moves those of its own cells."""
         each = _down(share / (self.moved * len(self.at)))
         return tuple(
@@ -424,9 +419,7 @@ class Quantiles(Query):
             values.append(-np.minimum(lost, _LARGEST_FLOAT).astype(np.float64))
         return values
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
@@ -443,7 +436,7 @@ class Quantiles(Query):
         few = math.log(len(self.candidates) / (1 - CONFIDENCE)) * 2 / part.mechanism.epsilon
         return few * part.mechanism.utility_sensitivity / share.denominator
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """How many rows lie between the chosen candidate and the best one, of any quantile."""
         return _behind(max(map(self._rows_off, self.at, parts)))
 
@@ -470,7 +463,7 @@ class MostFrequent(Query):
         """The rank alone."""
         return ("rank",)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """K choices at once: of each value one unit changes the number by 1 at most."""
         mechanism = TopK(epsilon=_down(share / self.k), utility_sensitivity=1.0, k=self.k)
         return (Part(self.name, mechanism, 1.0),)
@@ -485,9 +478,7 @@ class MostFrequent(Query):
         """The numbers of units, without *other*."""
         return [np.minimum(found.ravel()[:-1], _LARGEST_FLOAT).astype(np.float64)]
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The values by rank."""
         labels = [each[0] for each in self.values.labels()]
         chosen = np.ravel(released[self.name]).tolist()
@@ -497,7 +488,7 @@ class MostFrequent(Query):
             for rank, place in enumerate(chosen, start=1)
         )
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """McSherry and Talwar 2007, Theorem 6, for each of the choices."""
         assert isinstance(parts[0].mechanism, TopK)
         each = parts[0].mechanism.epsilon
@@ -532,7 +523,7 @@ class UnknownKeys(Query):
     def _keys_of_one(self) -> int:
         return self.rows if self.groups_per_unit is None else self.groups_per_unit
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One stable histogram."""
         if not delta > 0:
             raise InputError(
@@ -562,9 +553,7 @@ class UnknownKeys(Query):
         )
         return (Measure(self.name, chosen, Aggregate.KEYS),)
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The keys whose noisy count is told, with intervals that hold for each key beforehand."""
         keys, counts = released[self.name]
         width = half_width(DiscreteLaplace(scale=_histogram(parts).scale))
@@ -574,7 +563,7 @@ class UnknownKeys(Query):
             if count
         )
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """The half width, and the least noisy count that is told."""
         mechanism = _histogram(parts)
         width = half_width(DiscreteLaplace(scale=mechanism.scale))
@@ -585,7 +574,7 @@ class UnknownKeys(Query):
         return f"frequent values of {' and '.join(self.names)}"
 
 
-def _histogram(parts: tuple[Part, ...]) -> StableHistogram:
+def _histogram(parts: Parts) -> StableHistogram:
     mechanism = parts[0].mechanism
     assert isinstance(mechanism, StableHistogram)
     return mechanism
