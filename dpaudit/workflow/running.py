@@ -20,12 +20,8 @@ from dpaudit.base import files
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import (
-    FLOAT_NOISE,
-    float_samplers,
-    is_drawn_exactly,
-)
+from dpaudit.certificate import Certificate, Severity, with_witness
+from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -371,18 +367,18 @@ def _written(
     rows = [_found("made-up-data", data=ran.data)] if made_up else []
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
-    certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
+    certificate = certified(target, extra=(*rows, *run_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = with_witness(certificate, wanted=account.options.witness)
-    certificate = certificate.with_run(run | {"ledger": record}, account.options.seed)
+    kept_rows = {} if target.release is None else {"results": abridged(run["results"])}
+    certificate = certificate.with_run(run | kept_rows | {"ledger": record}, account.options.seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     tables: tuple[Path, ...] = ()
     if target.release is not None:
         tables = write_results(run["results"], folder, made_up=made_up)
-        run["results"] = abridged(run["results"])
     written = (*tables, account.journal, *save(certificate, folder))
     account.ran(certificate)
     if ran.owner is None:
@@ -490,14 +486,3 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     """Write a certificate and its report into a folder."""
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
-
-
-def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """Tell how the noise of a run was drawn, where that is no deployment's way."""
-    drawn = float_samplers(record)
-    if record["seeded"]:
-        yield _found("seeded-noise")
-    elif drawn:
-        yield _found("float-sampler", sampler=drawn[0])
-    for sampler in record.get("external", ()):
-        yield _found("noise-drawn-elsewhere", sampler=sampler)
