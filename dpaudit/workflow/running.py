@@ -36,10 +36,8 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
-from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
 
 
@@ -108,7 +106,7 @@ def run_subject(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST_NEIGHBOURS,
+    most: int | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
@@ -130,7 +128,7 @@ def run_subject(
         durability: what a line of the ledger survives before its noise is drawn.
         anchor: file, on another disk, that keeps the head of the ledger.
         rehearse: put the code to the test first.
-        most: neighbours that are tried even where runs take long.
+        most: neighbours that are tried even where runs take long; a rehearsal's own without it.
         charging: where a deployment is charged, before it releases anything.
         witness: whether the independent checker proves it too; None where that is cheap.
 
@@ -175,7 +173,7 @@ def run_target(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST_NEIGHBOURS,
+    most: int | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
@@ -194,8 +192,18 @@ def run_target(
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
     if rehearse and target.release is None:
+        # Loaded here: a release goes without the statistics of a rehearsal, which load slowly.
+        from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
+        from dpaudit.workflow.rehearsing import rehearse_on
+
         rehearsal = rehearse_on(
-            target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
+            target.subject,
+            name,
+            problem,
+            data,
+            plan=target.plan,
+            seed=seed or 0,
+            most=MOST_NEIGHBOURS if most is None else most,
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
