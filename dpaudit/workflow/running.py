@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -33,14 +33,15 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, find_target, parse_settings
-from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
-from dpaudit.sealed.messages import printable
+from dpaudit.reporting.text import visible
 from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
 from dpaudit.workflow.sealing import SealedRun, UnsealedError, is_sealable, sealed_run
+
+if TYPE_CHECKING:
+    from dpaudit.rehearsal.rehearse import RehearsalOutcome
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
@@ -108,7 +109,7 @@ def run_subject(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST_NEIGHBOURS,
+    most: int | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
@@ -130,7 +131,7 @@ def run_subject(
         durability: what a line of the ledger survives before its noise is drawn.
         anchor: file, on another disk, that keeps the head of the ledger.
         rehearse: put the code to the test first.
-        most: neighbours that are tried even where runs take long.
+        most: neighbours that are tried even where runs take long; a rehearsal's own without it.
         charging: where a deployment is charged, before it releases anything.
         witness: whether the independent checker proves it too; None where that is cheap.
 
@@ -174,7 +175,7 @@ class RunOptions:
     durability: Durability = Durability.PROCESS
     anchor: Path | None = None
     rehearse: bool = True
-    most: int = MOST_NEIGHBOURS
+    most: int | None = None
     charging: Charging | None = None
     witness: bool | None = None
 
@@ -255,6 +256,10 @@ def run_target(
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
     if options.rehearse and target.subject.sees_rows:
+        # Loaded here: a release goes without the statistics of a rehearsal, which load slowly.
+        from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
+        from dpaudit.workflow.rehearsing import rehearse_on
+
         rehearsal = rehearse_on(
             target.subject,
             name,
@@ -262,7 +267,7 @@ def run_target(
             data,
             plan=target.plan,
             seed=seed or 0,
-            most=options.most,
+            most=MOST_NEIGHBOURS if options.most is None else options.most,
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
@@ -342,7 +347,7 @@ def _made(run: SealedRun, journal: Path) -> int:
 
 def _say(text: str) -> None:
     """Show what the code prints: it follows from releases and public facts."""
-    sys.stderr.write(printable(text))
+    sys.stderr.write(visible(text))
     sys.stderr.flush()
 
 
