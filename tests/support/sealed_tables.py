@@ -78,7 +78,7 @@ class Asked:
     data: Rows
     ledger: SealedLedger
     operations: Operations
-    noise: RecordingNoise
+    noise: Any
 
     @property
     def steps(self) -> list[Step]:
@@ -106,7 +106,7 @@ def held(
     *,
     columns: Mapping[str, Any] = COLUMNS,
     secret: bytes = SECRET,
-    noise: RecordingNoise | None = None,
+    noise: Any = None,
     **more: Any,
 ) -> Iterator[Asked]:
     """A table of these rows, as a custodian holds it."""
