@@ -107,13 +107,15 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
     """Refuse a plan of which the operations do not hold.
 
     Raises:
-        InputError: if it has several units or relations, a metric ball, or local answers without
-            a public roster.
+        InputError: if it has several units or relations, a metric ball, local answers without a
+            public roster, or a mechanism whose law its author states.
     """
     first = plan.invocations[0]
     for each in plan.invocations:
         if each.unit != first.unit or each.relation != first.relation:
             raise InputError("a sealed plan has one unit and one relation; this one has several.")
+        if each.mechanism.is_black_box:
+            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
         if isinstance(each.relation, MetricBall):
             raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
         if each.trust is TrustModel.LOCAL and not table.roster:
