@@ -143,7 +143,7 @@ def sealed_run(
                 "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
                 "analyst": _BOOT.format(
-                    init=dpaudit.__file__, module="dpaudit.project.sealed_subject"
+                    init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,
