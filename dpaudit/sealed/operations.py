@@ -21,8 +21,9 @@ from dpaudit.base import validate
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import clips
-from dpaudit.ledger import Ledger
+from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
 from dpaudit.ledger.bounding import bounded_total
+from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import Mechanism, Norm
@@ -41,7 +42,7 @@ from dpaudit.plan import (
     TrustModel,
 )
 from dpaudit.sealed.messages import field as message_field
-from dpaudit.sealed.messages import read, written
+from dpaudit.sealed.messages import written
 from dpaudit.sealed.rows import MOST_COLUMNS, Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
@@ -165,6 +166,23 @@ def require_population(plan: Plan, units: int) -> None:
                 f"the table has {units} units; {each.describe()} declares a population of "
                 f"{each.sampling.population}."
             )
+
+
+class _TrialNoise(FloatNoise):
+    """Noise of a table without rows, which refuses what that of another ledger would."""
+
+    def __init__(self, other: NoiseBackend) -> None:
+        super().__init__(np.random.default_rng(0))
+        self._other = other
+
+    def require_size(self, invocation: Invocation, entries: int) -> None:
+        if isinstance(self._other, SizedNoise):
+            self._other.require_size(invocation, entries)
+
+
+def trial_of(ledger: Ledger) -> Ledger:
+    """A ledger of the same plan that nobody reads."""
+    return Ledger(ledger.plan, noise=_TrialNoise(ledger.noise or SecureNoise()))
 
 
 class Operations:
@@ -423,9 +441,8 @@ class Operations:
         """The noisy answer of every unit of the roster; its first row counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
         own, at = invocation.mechanism, invocation.at
-        default = read(request.get("default", 0))
         ends = vectors.corners()
-        fitting = np.zeros_like(ends[0]) + np.asarray(default)
+        fitting = np.zeros_like(ends[0]) + np.asarray(request.get("default", 0), dtype=np.float64)
         if fitting.shape != vectors.shape:
             raise InputError(f"default has another shape than the answers, {vectors.shape}.")
         for end in (*ends, fitting):
