@@ -287,8 +287,8 @@ def _share_on_grid(share: float) -> float:
 
     So no rounding moves a utility further than the unit's rows do, and max(q, 1 − q) grows not.
     """
-    steps = share * _MOST_STEPS
-    return (math.ceil(steps) if share < 0.5 else math.floor(steps)) / _MOST_STEPS
+    inwards = math.ceil if share < 0.5 else math.floor
+    return float(inwards(share * _MOST_STEPS) / _MOST_STEPS)
 
 
 def key_counts(

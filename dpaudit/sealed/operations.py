@@ -42,7 +42,7 @@ from dpaudit.plan import (
     TrustModel,
 )
 from dpaudit.sealed.messages import field as message_field
-from dpaudit.sealed.messages import written
+from dpaudit.sealed.messages import read, written
 from dpaudit.sealed.rows import MOST_COLUMNS, Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
@@ -335,12 +335,7 @@ class Operations:
     def sum(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum."""
         vectors = self._vectors(request)
-        invocation = self._invocation(request, vectors.rows)
-        if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
-            raise InputError(
-                f"{invocation.describe()} adds whole numbers to such; take a vector of these."
-            )
-        at = invocation.at
+        at = self._sum_at(request.get("at"), vectors)
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -348,13 +343,24 @@ class Operations:
 
         return self._both(release)
 
+    def _sum_at(self, at: object, vectors: Vectors) -> str:
+        """The label of a declared sum of such numbers.
+
+        Raises:
+            InputError: if its noise is of whole numbers, and these are not.
+        """
+        invocation = self._invocation({"at": at}, vectors.rows)
+        if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
+            raise InputError(
+                f"{invocation.describe()} adds noise to whole numbers; take a vector of these."
+            )
+        return invocation.at
+
     def mean(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum and count, divided."""
         vectors = self._vectors(request)
-        total, count = (
-            self._invocation({"at": request.get(name)}, vectors.rows).at
-            for name in ("total", "count")
-        )
+        total = self._sum_at(request.get("total"), vectors)
+        count = self._invocation({"at": request.get("count")}, vectors.rows).at
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -525,7 +531,7 @@ class Operations:
             numbers, _ = side.total(found)
             return np.mean(numbers, axis=0).tolist() if len(numbers) else None
 
-        self.owner[name] = self._both(exact)
+        self.owner[name] = read(self._both(exact))
 
     def left(self, request: Mapping[str, Any]) -> int:
         """How many releases were made."""
