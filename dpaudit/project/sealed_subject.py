@@ -171,13 +171,17 @@ class OpenSubject(Subject):
 
     def run(self, data: Held, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Run the sealed subject on handles of these rows."""
-        from dpaudit.ledger import Ledger as Door
-        from dpaudit.sealed.operations import FatalError, Operations, Side, require_sealable
+        from dpaudit.sealed.operations import (
+            FatalError,
+            Operations,
+            Side,
+            require_sealable,
+            trial_of,
+        )
 
         plan = ledger.plan
         require_sealable(plan, data.table)
-        trial = Door(plan, rng=np.random.default_rng(0))
-        sides = Side(data.none, trial), Side(data.stored, ledger)
+        sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
         operations = Operations(plan, data.table, *sides, rows=data.rows)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpaudit.base import errors, files
 from dpaudit.base.applications import close_extensions
 from dpaudit.base.chain import Durability
@@ -45,6 +43,7 @@ from dpaudit.sealed.operations import (
     Side,
     require_population,
     require_sealable,
+    trial_of,
 )
 from dpaudit.sealed.store import ReadTable, opened, with_data
 
@@ -204,8 +203,7 @@ class _Custodian:
             anchor=account,
             budget=account if order["budget"] else None,
         )
-        trial = Ledger(plan, rng=np.random.default_rng(0))
-        operations = Operations(plan, table, Side(none, trial), Side(rows, ledger))
+        operations = Operations(plan, table, Side(none, trial_of(ledger)), Side(rows, ledger))
         try:
             result = self._answer_all(operations, seeds[1])
             if not len(ledger):
