@@ -53,7 +53,7 @@ def first_rows(units: Units, most: int) -> NDArray[np.bool_]:
 
 
 def bounded_total(
-    rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm
+    rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm, *, whole: bool = False
 ) -> tuple[Floats, Floats]:
     """The sum of every unit's bounded part, and these parts.
 
@@ -62,6 +62,7 @@ def bounded_total(
         units: to whom they belong.
         contribution: the bound of a unit's part.
         norm: L1 or L2.
+        whole: whether parts are rounded to whole numbers, as integer noise takes no others.
 
     Returns:
         Shape of one row, and shape (units, d).
@@ -70,12 +71,11 @@ def bounded_total(
         InputError: if the rows are no numbers.
     """
     values = numbers_of(rows)
-    # Integers stay as they are while squares of the bound can be held; beyond, the grid has steps
-    # of a power of two above 1, of which every multiple is an integer too.
-    whole = values.dtype.kind in "iub" and (
-        norm is not Norm.L2 or contribution.bound <= _MOST_STEPS
-    )
-    step = _step(contribution.bound, whole)
+    step = grid_step(contribution.bound)
+    if whole:
+        step = max(step, 1.0)
+    if contribution.bound <= _MOST_STEPS:
+        step = min(step, 1.0)  # integers stay as they are while squares of the bound can be held
     limit = Fraction(contribution.bound) / Fraction(step)
     largest = int(limit if norm is Norm.L1 else limit * limit)
     parts = bounded_parts(
@@ -137,12 +137,11 @@ def bounded_parts(
     if contribution.rows is not None and units.codes is not None:
         kept = first_rows(units, contribution.rows)
         flat, units = flat[kept], Units(units.codes[kept], units.count)
+    # What is changed here is changed row by row, so that no unit decides on another's part.
+    if not max(flat.max(initial=0.0), -flat.min(initial=0.0)) <= _HUGE * contribution.bound:
+        flat = _numbers(flat, contribution.bound)
     parts = _joined(flat, units)
-    norms = _norms(parts, norm)
-    if not norms.max(initial=0.0) <= _HUGE * contribution.bound:  # or not a number
-        parts = _joined(_numbers(flat, contribution.bound), units)
-        norms = _norms(parts, norm)
-    return _on_grid(parts, norms, bounds, largest, norm, step)
+    return _on_grid(parts, _norms(parts, norm), bounds, largest, norm, step)
 
 
 def cells_of(keys: Any, public: Any) -> Whole:
@@ -287,11 +286,6 @@ def grid_step(bound: float) -> float:
     return math.ldexp(1.0, math.frexp(bound)[1] - _GRID_BITS)
 
 
-def _step(bound: float, whole: bool) -> float:
-    """That of the grid; integers are multiples of it."""
-    return min(grid_step(bound), 1.0) if whole else grid_step(bound)
-
-
 def _on_grid(
     parts: Floats,
     norms: Floats,
@@ -305,11 +299,12 @@ def _on_grid(
     Sums of squares of such numbers are below 2^53, so they are exact, and so are totals of 2^27.
     """
     near = bounds * (1 - 2.0**-40)  # below it rounding cannot matter
-    over = norms > bounds
-    factors = np.where(over, near / np.where(over, norms, 1.0), 1.0) / step
+    over, coarse = norms > bounds, step >= 1
+    most = bounds if coarse else near
+    factors = np.where(over, most / np.where(over, norms, 1.0), 1.0) / step
     steps = np.multiply(parts, factors[:, None])
     np.trunc(steps, out=steps)
-    close = np.flatnonzero((norms > near) & ~over)
+    close = np.flatnonzero((norms > near) & (coarse | ~over))
     if close.size:
         rows, one = steps[close], norm is Norm.L1
         sizes = np.abs(rows).sum(axis=1) if one else np.einsum("ij,ij->i", rows, rows)

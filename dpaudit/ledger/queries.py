@@ -24,6 +24,7 @@ from dpaudit.ledger.checks import shape_of, unshown
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.units import Units
+from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
@@ -67,7 +68,8 @@ class BoundedQueries(ABC):
                 "bounded sum keeps to; declare it without a contribution, and use release."
             )
         assert invocation.contribution is not None
-        total, parts = bounded_total(rows, members, invocation.contribution, norm)
+        whole = isinstance(invocation.mechanism, IntegerNoise)
+        total, parts = bounded_total(rows, members, invocation.contribution, norm, whole=whole)
         if times is not None:
             return self._release_bounded(invocation, repeated(total, times))
         return self._release_bounded(invocation, total, parts)

@@ -235,7 +235,7 @@ class SealedLedger:
         found: dict[Any, int] = self._released("stable_histogram", rows, column=column, at=at)
         return found
 
-    def choose(self, rows: Rows, by: Any, *, at: str = "") -> int:
+    def choose(self, rows: Rows, by: Any, *, at: str = "") -> Any:
         """Choose a public group with many rows, by the declared mechanism.
 
         Args:
@@ -244,16 +244,16 @@ class SealedLedger:
             at: label of an invocation of a choice without a contribution.
 
         Returns:
-            Its number.
+            Its number; those of several where the mechanism chooses several.
         """
-        return int(self._released("choose", rows, by=by, at=at))
+        return self._released("choose", rows, by=by, at=at)
 
     def answers(self, vectors: Vectors, *, default: ArrayLike = 0, at: str = "") -> list[Any]:
         """Release the noisy answer of each unit of the roster, under local trust.
 
         Args:
             vectors: answers; of a unit with several rows the first counts, by a keyed hash.
-            default: answer of a unit without a row.
+            default: answer of a unit without a row that the mechanism takes.
             at: label of an invocation under local trust.
 
         Returns:

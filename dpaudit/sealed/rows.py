@@ -24,7 +24,7 @@ from dpaudit.tables.grouping import Groups, column_of, read_groups
 from dpaudit.tables.schema import LARGEST, Kind
 
 _LONGEST = 200_000
-_MOST_COLUMNS = 10_000
+MOST_COLUMNS = 10_000
 Whole = NDArray[np.int64]
 
 
@@ -145,7 +145,7 @@ class Rows:
             InputError: if one of them is no number, or too large for whole numbers of 2^53.
         """
         texts = [columns] if isinstance(columns, str) else columns
-        if not isinstance(texts, list) or not 1 <= len(texts) <= _MOST_COLUMNS:
+        if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_COLUMNS:
             raise InputError(f"vector is of {shown(columns)}; it must be a column or a list.")
         found = [read_expression(text, self.known) for text in texts]
         for text, each in zip(texts, found, strict=True):
@@ -313,7 +313,7 @@ def _matrix(matrix: object, columns: int) -> NDArray[Any]:
         found = np.array(matrix, dtype=object)
     except ValueError:
         found = np.array(None)
-    if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= _MOST_COLUMNS:
+    if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= MOST_COLUMNS:
         raise InputError(f"matrix must be a list of rows of {columns} whole numbers each.")
     if any(type(each) is not int or abs(each) > LARGEST for each in found.ravel().tolist()):
         raise InputError("matrix must be of whole numbers of at most 2^53.")
