@@ -1,15 +1,18 @@
 """Nothing but declared releases tells a table from its neighbour.
 
-Here requests are answered in one process, on a table and on neighbours of it: whatever is said but
-for released values must be equal, for requests of a list and for random ones. In
-``test_hostile_code.py`` code of many kinds runs truly sealed.
+Random requests are answered in one process, on a table and on neighbours of it: whatever is said
+but for released values must be equal. Code that tries to leak (``leaks/``) runs truly sealed.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import os
+import re
+import shutil
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -38,9 +41,12 @@ from dpaudit import (
     Table,
     TrustModel,
 )
+from dpaudit.base.errors import DpAuditError
 from dpaudit.mechanisms import StableHistogram
+from dpaudit.sealed import sandbox
 from dpaudit.sealed.operations import FatalError, Operations, Side, require_sealable
 from dpaudit.sealed.store import ReadTable, opened
+from dpaudit.workflow.running import run_subject
 
 pytest.importorskip("duckdb")
 
@@ -227,9 +233,31 @@ FITTING = {"count": "count", "histogram": "count", "sum": "sum", "quantile": "qu
 FITTING |= {"stable_histogram": "keys", "choose": "choice", "sample": "sampled"}
 FITTING |= {"stream": "stream", "answers": "answer"}
 ODD_VALUES = [
-    None, True, 0, -1, 1.5, 2**63, 10**400, "", "\x00", "\ud800", "'", '"', "; DROP TABLE stored; --",
-    [], {}, [[]], [None], ["age", None], {"column": "age"}, "age" * 1000, "code", "place", "u", "units",
-]  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**63,
+    10**400,
+    "",
+    "\x00",
+    "\ud800",
+    "'",
+    '"',
+    "; DROP TABLE stored; --",
+    [],
+    {},
+    [[]],
+    [None],
+    ["age", None],
+    {"column": "age"},
+    "age" * 1000,
+    "code",
+    "place",
+    "u",
+    "units",
+]
 LABELS = [
     "sum",
     "count",
@@ -244,13 +272,43 @@ LABELS = [
     "no",
 ]
 TEXTS = [
-    "age", "age + 1", "age * age", "-age", "age // 7", "age % 5", '"am""ou\'nt"', "shop", "key", "day",
-    "CASE WHEN shop = 'chemist' THEN 110 ELSE 0 END", "COALESCE(age, 7)", "extra", "YEAR(day)",
-    "age > 100", "shop = 'o''hara'", "key IS NULL", "LOWER(key) = 'only zed'", "day < '2000-01-01'",
-    "age IN (18, 110)", "shop = 'a' OR 1 = 1", "(SELECT count(*) FROM units)", "count(*)", "1/0",
-    "age; SELECT 1", "age -- comment", "random()", "read_csv('/etc/passwd')", "age > (", "code = 0",
-    "CAST(shop AS INTEGER)", "error('x')", "row_number() OVER ()", "9" * 30, "1e99", "u = 'zed'",
-]  # fmt: skip
+    "age",
+    "age + 1",
+    "age * age",
+    "-age",
+    "age // 7",
+    "age % 5",
+    '"am""ou\'nt"',
+    "shop",
+    "key",
+    "day",
+    "CASE WHEN shop = 'chemist' THEN 110 ELSE 0 END",
+    "COALESCE(age, 7)",
+    "extra",
+    "YEAR(day)",
+    "age > 100",
+    "shop = 'o''hara'",
+    "key IS NULL",
+    "LOWER(key) = 'only zed'",
+    "day < '2000-01-01'",
+    "age IN (18, 110)",
+    "shop = 'a' OR 1 = 1",
+    "(SELECT count(*) FROM units)",
+    "count(*)",
+    "1/0",
+    "age; SELECT 1",
+    "age -- comment",
+    "random()",
+    "read_csv('/etc/passwd')",
+    "age > (",
+    "code = 0",
+    "CAST(shop AS INTEGER)",
+    "error('x')",
+    "row_number() OVER ()",
+    "9" * 30,
+    "1e99",
+    "u = 'zed'",
+]
 BY = [
     "shop",
     "key",
@@ -263,15 +321,34 @@ BY = [
 BY += [{"column": ODD, "edges": [0, 500.005, 1000]}, ["shop", {"column": "age", "edges": [1, 2]}]]
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "filter": {"condition": TEXTS},
-    "with_columns": {"columns": [{"extra": text} for text in TEXTS] + [{"age": "age"}, {"'": "age"}]},
+    "with_columns": {
+        "columns": [{"extra": text} for text in TEXTS] + [{"age": "age"}, {"'": "age"}]
+    },
     "group_rows": {"most": [1, 2, 3, 3, 100, 10**30]},
     "partition": {
         "column": ["shop", "shop", "age", "key", ODD],
         "keys": [None, list(SHOPS), ["o'hara", "'; --"], [18, 110], ["k1"], ["k1", "k1"], "shop"],
     },
-    "vector": {"columns": [*["age", "age * age - 50", '"am""ou\'nt"'] * 10, *TEXTS, ["age"], ["age", "age"], ["age", '"am""ou\'nt"'], TEXTS]},
+    "vector": {
+        "columns": [
+            *["age", "age * age - 50", '"am""ou\'nt"'] * 10,
+            *TEXTS,
+            ["age"],
+            ["age", "age"],
+            ["age", '"am""ou\'nt"'],
+            TEXTS,
+        ]
+    },
     "linear": {
-        "matrix": [[[1]], *[[[2, -1], [0, 1]]] * 3, [[1, 1]], [[1, -1], [2, 3]], [[2**53, 1]], [[2**52, -(2**52)]], [[0.5, 1]]]
+        "matrix": [
+            [[1]],
+            *[[[2, -1], [0, 1]]] * 3,
+            [[1, 1]],
+            [[1, -1], [2, 3]],
+            [[2**53, 1]],
+            [[2**52, -(2**52)]],
+            [[0.5, 1]],
+        ]
     },
     "sum": {"at": LABELS},
     "mean": {"total": LABELS, "count": LABELS},
@@ -282,7 +359,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "candidates": [*[[0, 50, 100]] * 5, [1], [2, 1], ["1", "2"], [True], [10**400], [[1, 2]]],
         "at": ["quantile", *LABELS],
     },
-    "stable_histogram": {"column": ["key", "shop", "age", "day", ODD, "u"], "at": ["keys", *LABELS]},
+    "stable_histogram": {
+        "column": ["key", "shop", "age", "day", ODD, "u"],
+        "at": ["keys", *LABELS],
+    },
     "choose": {"by": BY, "at": ["choice", *LABELS]},
     "answers": {"default": [0, 1, [0], [1, 2], "0", 1e300], "at": ["answer", "report", *LABELS]},
     "sample": {"at": ["sampled", *LABELS]},
@@ -290,8 +370,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "add": {},
     "tell_owner": {"name": ["rows", "a", "", "x" * 500, "\u2028"]},
     "left": {},
-    "__init__": {}, "_both": {}, "answer": {}, "owner": {},
-}  # fmt: skip
+    "__init__": {},
+    "_both": {},
+    "answer": {},
+    "owner": {},
+}
 
 
 @pytest.mark.parametrize("plan", [central(), local()], ids=["central", "local"])
@@ -306,3 +389,119 @@ def test_random_requests_are_answered_alike(tables: Tables, plan: Plan, seed: in
         assert all(answer == first for answer in found.values()), (request, found)
         assert first != "the run ends", request
         guesses.learn(request["op"], first)
+
+
+# -- code that tries to leak -----------------------------------------------------------------------
+
+LEAKS = Path(__file__).with_name("leaks")
+TABLE = "person,age\nann,41\nben,44\nzed-the-loner,101\nzed-the-loner,102\n"
+NEIGHBOUR = "person,age\nann,41\nben,44\n"
+
+
+@pytest.fixture(scope="module")
+def sealable() -> None:
+    """Skips where nothing is sealed."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+
+
+def attempts() -> dict[str, Any]:
+    spec = importlib.util.spec_from_file_location("leaks_attempts", LEAKS / "attempts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.ATTEMPTS
+
+
+def left_by(folder: Path, table: str, capfd: Any) -> dict[str, Any]:
+    """All that leaves a sealed run of all attempts."""
+    (folder / "rows.csv").write_text(table)
+    out = folder / "out"
+    setting = f"path={folder / 'rows.csv'}"
+    certificate, _ = run_subject(f"{folder / 'attempts.py'}:Attempts", (setting,), None, 1, out)
+    said = capfd.readouterr()
+    files = [path for path in sorted(out.iterdir()) if path.is_file()]
+    found = {path.name: path.read_text() for path in files} | {"out": said.out, "err": said.err}
+    shutil.rmtree(out)
+    assert certificate.run is not None
+    return found | {"observed": certificate.run["summary"]}
+
+
+def test_nothing_that_code_tries_tells_a_table_from_its_neighbour(
+    sealable: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(LEAKS / "attempts.py", tmp_path)
+    found = left_by(tmp_path, TABLE, capfd)
+    wrong = {
+        name: found["observed"][name]
+        for name, (_, stopped_by) in attempts().items()
+        if re.search(stopped_by, found["observed"][name]) is None
+    }
+    assert wrong == {}
+    assert len(attempts()) >= 60
+    assert "the-loner" not in json.dumps(found)
+    assert left_by(tmp_path, NEIGHBOUR, capfd) == found
+
+
+REFUSALS = {
+    "Itself": "file 'rows.csv' is the table itself; code may not read it.",
+    "Linked": "file 'linked.csv' is the table itself; code may not read it.",
+    "HardLinked": "file 'hard.csv' is the table itself; code may not read it.",
+    "Around": "file 'folder/../rows.csv' is the table itself; code may not read it.",
+    "Outside": "file '../outside.csv' is no file beside the code; name one.",
+    "Absolute": "file '/etc/hostname' is no file beside the code; name one.",
+    "Proc": "file '/proc/self/environ' is no file beside the code; name one.",
+    "Folder": "file '.' is no file beside the code; name one.",
+    "NoText": "file 'rows.csv\\x00' is no file beside the code; name one.",
+    "OfTheOwner": "file 'out/owner/owner.json' is the owner's alone; it cannot be public.",
+    "Code": "code_rows.py' is the table itself; code may not read it.",
+    "Foreign": "mechanism is 'unnoisy'",
+    "Disguised": "which is no registered mechanism",
+    "JunkClaim": "epsilon is '1'; it must be a finite number of at least 0.",
+    "JunkFindings": "finding lacks the key 'severity', which it needs.",
+    "JunkFact": "finding is 5; it must be a table.",
+    "JunkPlan": "invocation lacks the key 'mechanism', which it needs.",
+    "HalfCharacter": "the process of the code sent what no file can hold",
+    "JunkResult": "result is a int; it must be of another type.",
+    "JunkSummary": "the process of the code published what is no result.",
+    "JunkSeries": "the process of the code sent what no file can hold",
+    "Nothing": "is declared 1 times and ran 0 times",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with code, the table, and many ways to the table."""
+    folder = tmp_path_factory.mktemp("project") / "in"
+    (folder / "out" / "owner").mkdir(parents=True)
+    (folder / "folder").mkdir()
+    shutil.copy(LEAKS / "declarations.py", folder)
+    secrets = ("rows.csv", "code_rows.py", "../outside.csv", "out/owner/owner.json")
+    for name in secrets:
+        (folder / name).write_text("'of code'" if name.endswith(".py") else TABLE)
+    (folder / "linked.csv").symlink_to("rows.csv")
+    (folder / "linked_code.csv").symlink_to("code_rows.py")
+    os.link(folder / "rows.csv", folder / "hard.csv")
+    return folder
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_declared_opens_no_way(
+    sealable: None, project: Path, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DpAuditError, match=re.escape(REFUSALS[name])) as refused:
+        run_subject(f"{project / 'declarations.py'}:{name}", (), None, 1, tmp_path / "out")
+    said = capfd.readouterr()
+    assert "the-loner" not in f"{refused.value}{said.out}{said.err}"
+    released = name in ("JunkResult", "JunkSummary", "JunkSeries")  # it stays charged
+    assert (tmp_path / "out" / "ledger.jsonl").exists() is released
+
+
+def test_the_first_plan_holds(sealable: None, project: Path, tmp_path: Path) -> None:
+    """A plan that is another one at each call is what was certified."""
+    name = f"{project / 'declarations.py'}:Changing"
+    certificate, _ = run_subject(name, (), None, 1, tmp_path / "out")
+    (invocation,) = certificate.plan.invocations
+    assert invocation.mechanism == Laplace(10.0)
