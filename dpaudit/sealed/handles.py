@@ -92,6 +92,8 @@ class Rows(Handle):
     ) -> dict[Any, Rows]:
         """The units divided by a column of their first row, for releases of disjoint groups.
 
+        There is one partition in a run; draw samples, and take rows away, from what it gives.
+
         Args:
             column: of texts or integers.
             keys: public ones; those that the schema lists where not given.
@@ -104,8 +106,7 @@ class Rows(Handle):
         """
         listed = None if keys is None else list(keys)
         found = _asked(self._ask, "partition", of=self._number, column=column, keys=listed)
-        given = dict(zip(map(str, listed or ()), listed or (), strict=True))
-        return {given.get(key, key): Rows(self._ask, number) for key, number in found}
+        return {key: Rows(self._ask, number) for key, number in found}
 
     def vector(self, columns: str | Sequence[str]) -> Vectors:
         """A number for each row, or an array of numbers.

@@ -107,13 +107,15 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
     """Refuse a plan of which the operations do not hold.
 
     Raises:
-        InputError: if it has several units or relations, a metric ball, or local answers without
-            a public roster.
+        InputError: if it has several units or relations, a metric ball, local answers without a
+            public roster, or a mechanism whose law its author states.
     """
     first = plan.invocations[0]
     for each in plan.invocations:
         if each.unit != first.unit or each.relation != first.relation:
             raise InputError("a sealed plan has one unit and one relation; this one has several.")
+        if each.mechanism.is_black_box:
+            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
         if isinstance(each.relation, MetricBall):
             raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
         if each.trust is TrustModel.LOCAL and not table.roster:
@@ -249,7 +251,12 @@ class Operations:
 
     def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
         """Rows of disjoint groups of units, by their keys."""
-        found = self._rows(request).partition(request.get("column"), request.get("keys"))
+        sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
+        if self._partition is None:
+            self._both(lambda side: side.store.divide(sql))
+            self._partition = sql
+        if self._partition != sql:
+            raise InputError("units are partitioned already, otherwise; groups are of one column.")
         return [[key, self._keep(rows)] for key, rows in found.items()]
 
     def vector(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,15 +290,11 @@ class Operations:
             )
         if rows is None:
             return found
-        if found.group is not None:
-            if rows.part is None or rows.part[1] != found.group.name:
-                raise PlanMismatchError(
-                    f"{shown(at)} is declared of the group {found.group}; release the rows of "
-                    "that key of a partition."
-                )
-            if self._partition not in (None, rows.part[0]):
-                raise PlanMismatchError("groups are keys of one partition; this is another one.")
-            self._partition = rows.part[0]
+        if found.group is not None and rows.part != found.group.name:
+            raise PlanMismatchError(
+                f"{shown(at)} is declared of the group {found.group}; release the rows of "
+                "that key of a partition."
+            )
         if (found.sampling is None) is not (rows.sample is None) or (
             rows.sample is not None and rows.sample is not self._sample.get(at)
         ):
@@ -451,8 +454,8 @@ class Operations:
         invocation = self._declared.get(at)
         if invocation is None or invocation.sampling is None:
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
-        if rows.part is not None or rows.sample is not None:
-            raise InputError("a sample is of all units; draw it before rows are divided.")
+        if rows.sample is not None:
+            raise InputError("rows are of a sample already; draw it from all units.")
         drawn = Sample(at, f"sample_{next(self._numbers)}")
         population = getattr(invocation.sampling, "population", 0)
 

@@ -390,7 +390,7 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     attempts: dict[str, list[Callable[[], object]]] = {
         "open what is private": [partial(os.open, path, os.O_RDONLY) for path in private],
-        "list where it lies": [partial(os.listdir, Path(path).parent) for path in private],
+        "list what is private": [partial(os.listdir, Path(path).parent) for path in private],
         "stat what is private": [partial(os.stat, path) for path in private],
         "write a file": [
             partial(os.open, f"{folder}/.dpaudit", writing) for folder in (".", "/tmp", "/dev/shm")

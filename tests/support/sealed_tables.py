@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,36 @@ Texts = Mapping[str, str]
 """A row: the texts of its fields; those that are missing are empty."""
 
 
+_FIELDS: dict[str, list[str]] = {
+    "ward": [*WARDS, "unlisted", ""],
+    "town": ["Ulm", "ulm ", "東京", "'", "nan", ""],
+    "age": ["-5", "0", "17", "18", "65", "110", "111", "-1e300", "3.5", "nan", ""],
+    "cost": ["-50", "0.01", "12.344", "3000", "1e400", "-inf", "NaN", "-7.126", ""],
+    "huge": ["0", "9007199254740992", "-9007199254740991", "1e18", "-4", ""],
+    "sick": ["true", "false", "maybe", ""],
+}
+UNITS = ["p1", "Ü 2", "o'brien", "p1 ", "", "6", "\N{ZERO WIDTH SPACE}"]
+
+
+def random_row(rng: random.Random, unit: str) -> Texts:
+    """A row of a unit."""
+    return {"who": unit} | {name: rng.choice(texts) for name, texts in _FIELDS.items()}
+
+
+def random_table(rng: random.Random, largest: int = 50) -> list[Texts]:
+    """Rows of a few units, some with many, some twice, in any order."""
+    rows: list[Texts] = []
+    for unit in rng.sample(UNITS, rng.randint(1, len(UNITS))):
+        size = rng.choice([0, 1, 1, 2, 5, largest])
+        own: list[Texts] = []
+        while len(own) < size:
+            again = own and rng.random() < 0.3
+            own.append(rng.choice(own) if again else random_row(rng, unit))
+        rows += own
+    rng.shuffle(rows)
+    return rows
+
+
 @dataclass
 class Asked:
     """A table that is held, and the ledger that releases of it.
@@ -47,7 +78,7 @@ class Asked:
     data: Rows
     ledger: SealedLedger
     operations: Operations
-    noise: RecordingNoise
+    noise: Any
 
     @property
     def steps(self) -> list[Step]:
@@ -75,7 +106,7 @@ def held(
     *,
     columns: Mapping[str, Any] = COLUMNS,
     secret: bytes = SECRET,
-    noise: RecordingNoise | None = None,
+    noise: Any = None,
     **more: Any,
 ) -> Iterator[Asked]:
     """A table of these rows, as a custodian holds it."""
