@@ -34,13 +34,15 @@ class Loaded:
     subject: SealedSubject
     record: SubjectRecord
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of public files that it reads."""
-        return tuple(map(str, self.subject.public_files))
+    def data(self) -> dict[str, Any]:
+        """Its table, and the names of public files that it reads, as JSON."""
+        with foreign(self.name, public=True):
+            own = self.subject
+            found = {"table": own.table().to_dict(), "files": list(map(str, own.public_files))}
+            return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
 
     def facts(self) -> dict[str, Any]:
-        """What it declares, as JSON."""
+        """What it declares beside these, as JSON."""
         with foreign(self.name, public=True):
             own = self.subject
             claim = own.claim()
@@ -51,7 +53,6 @@ class Loaded:
                 "claim": None if claim is None else claim.to_dict(),
                 "findings": [each.to_dict() for each in own.findings()],
                 "not_covered": list(own.not_covered()),
-                "table": own.table().to_dict(),
             }
             return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
 
