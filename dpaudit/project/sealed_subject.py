@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpaudit.base import files
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, OtherSubjectError
 from dpaudit.base.fields import plain
 from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.plan import AddRemove, Plan
@@ -42,6 +42,7 @@ class SealedSubject(Subject):
     can be asked about and not read, and a ledger that releases of them.
     """
 
+    sees_rows: ClassVar[bool] = False
     public_files: ClassVar[tuple[str, ...]] = ()
     """Files beside the code that it reads, known without the data."""
 
@@ -63,6 +64,10 @@ class SealedSubject(Subject):
     def default_data(self) -> str:  # type: ignore[override]
         """The source of the table."""
         return self.table().source
+
+
+MADE_UP_ROWS = "synthetic 200"
+"""Rows on which a sealed subject is tried where none are named."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +131,14 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     """A sealed subject by its name, in the process that is sealed.
 
     Raises:
-        InputError: if there is none, or it is none of that kind.
+        OtherSubjectError: if it is none of that kind.
+        InputError: if there is none.
     """
     from dpaudit.project.targets import find_subject, subject_record
 
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
-        raise InputError(f"{name} is no SealedSubject.")
+        raise OtherSubjectError(f"{name} is no SealedSubject.")
     return Loaded(name, found, subject_record(name, found))
 
 
@@ -172,16 +178,18 @@ class OpenSubject(Subject):
     Attributes:
         sealed: what runs.
         folder: from which paths of its table are seen.
+        made_up: made-up rows that it runs on by default, in place of the table.
     """
 
     sees_rows: ClassVar[bool] = False
     sealed: SealedSubject
     folder: Path = field(default=Path())
+    made_up: str = ""
 
     @property
     def default_data(self) -> str:  # type: ignore[override]
-        """The source of the table."""
-        return self.sealed.default_data
+        """The made-up rows, or the source of the table."""
+        return self.made_up or self.sealed.default_data
 
     def plan(self) -> Plan:
         """That of the sealed subject."""
@@ -214,7 +222,7 @@ class OpenSubject(Subject):
         record = self.sealed.table().to_dict()
         stack = ExitStack()
         made_up = is_made_up(source)
-        if not made_up and source != self.default_data:
+        if not made_up and source != self.sealed.default_data:
             record["source"] = str(Path(source).resolve())
         table = ReadTable.of(record, self.folder)
         if made_up:
@@ -256,3 +264,10 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
+
+
+def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:
+    """A sealed subject that reads made-up rows in place of its table; another as it is."""
+    if not isinstance(subject, OpenSubject):
+        return subject
+    return replace(subject, made_up=MADE_UP_ROWS if data is None else data)
