@@ -25,7 +25,7 @@ from dpaudit.cli.main import main
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-NAMES = ("certify", "audit-any-code", "subjects", "projects", "release")
+NAMES = ("certify", "audit-any-code", "subjects", "projects", "release", "sealed")
 PAGES = [DOCS / f"{name}.md" for name in NAMES]
 BLOCKS = [
     found
