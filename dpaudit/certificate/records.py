@@ -102,14 +102,21 @@ class ReleaseRecord(Record):
 MEANS = ("Landlock", "seccomp", "namespaces")
 """What keeps the code of a sealed run from the data; with less of it no run is sealed."""
 TRIES = (
-    "read a file of the data",
+    "open what is private",
+    "list where it lies",
+    "stat what is private",
     "write a file",
+    "make a socket",
     "connect",
     "fork",
-    "run a program",
-    "trace a process",
-    "read the memory of the custodian",
-    "use an inherited descriptor",
+    "exec",
+    "ptrace the parent",
+    "read the memory of the parent",
+    "signal the parent",
+    "shared memory",
+    "inherited descriptors",
+    "/proc of others",
+    "take a wall down",
 )
 """What the process of the code must have tried in vain before it sees a handle."""
 SUCCEEDED = "succeeded"

@@ -62,10 +62,10 @@ def verify(certificate: Certificate) -> None:
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
-    if certificate.release is not None:
-        _check_release(certificate)
     if certificate.seal is not None:
         _check_seal(certificate, certificate.seal)
+    if certificate.release is not None:
+        _check_release(certificate)
     if certificate.filtered is not None and certificate.run is None:
         raise TamperedError("filtered is stated without a run: nothing passed that filter.")
     proved, again = certificate.guarantee, recomputed(certificate)

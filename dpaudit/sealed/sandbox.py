@@ -1,18 +1,21 @@
 """Walls around a process whose code must not reach private data.
 
 A fresh, single-threaded process calls :func:`confine` on itself before it imports code that is not
-trusted. What it leaves is memory, a processor, the folders that it names, and one descriptor. What
-must stay true: each wall stands twice, by means that do not rest on each other.
+trusted. What it leaves is memory, a processor, the folders that it names, and one descriptor.
 
-=====================  =========================================  =================================
-kept out               first wall                                 second wall
-=====================  =========================================  =================================
-files, their names     a root of its own with the named folders   Landlock, for what is in them
-network                seccomp: no socket, no address             a network of its own; Landlock
-processes, their       seccomp: no fork, exec, ptrace, kill       Landlock, limits, no capability,
-memory, signals                                                   no ``/proc``
-shared memory          seccomp                                    IPC of its own; a read-only root
-=====================  =========================================  =================================
+========================  ======================================  ==============================
+kept out                  first wall                              second wall
+========================  ======================================  ==============================
+content of files          a root of its own that has the folders  Landlock
+names and sizes of files  the same
+writing                   seccomp: opened to be read alone        a read-only root; Landlock
+network                   seccomp: no socket, no address          a network of its own; Landlock
+memory of processes       seccomp: no ptrace, nothing like it     Landlock, user namespace
+signals                   seccomp                                 Landlock
+programs                  seccomp: no fork, no exec               Landlock: no exec; a limit of 0
+shared memory             seccomp                                 IPC of its own; a read-only root
+other descriptors         closed
+========================  ======================================  ==============================
 
 Not kept out: time, load and caches of the machine, and faults of the kernel. What is in its memory
 beforehand stays there: it is started by ``python -I``, with an environment made for it.
@@ -42,6 +45,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpaudit.base.errors import UnsupportedError
+
+if sys.platform != "win32":  # where this module says that nothing is sealed
+    import resource
 
 # Landlock keeps signals and abstract sockets in since ABI 6 (Linux 6.12). Seccomp does so too, but
 # "sealed" should mean the same on all machines: two walls.
@@ -225,8 +231,6 @@ def _move_root(places: dict[Path, Path]) -> None:
 
 
 def _limit(processor_seconds: int, memory_bytes: int) -> None:
-    import resource  # not on Windows, where this module is imported to say that nothing is sealed
-
     for limit, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, 0, 0),
@@ -282,10 +286,8 @@ _WRITING = 0o30001103  # O_ACCMODE, O_CREAT, O_TRUNC, O_PATH and O_TMPFILE
 _DESCRIPTOR_COMMANDS = (0, 1, 2, 3, 4, 1030)  # F_DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC
 _DEVICE_COMMANDS = (0x5401, 0x5421, 0x5450, 0x5451)  # TCGETS, FIONBIO, FIONCLEX, FIOCLEX
 
-_Call = tuple[str, tuple[int, int], dict[int, tuple[int, int]]]
 
-
-def _calls() -> Iterator[_Call]:
+def _calls() -> Iterator[tuple[str, tuple[int, int], dict[int, tuple[int, int]]]]:
     """Name, numbers, and conditions: of an argument, what a mask leaves must equal a value."""
     for row in _ALLOWED.strip().replace("\n", ", ").split(", "):
         name, x86_64, aarch64 = row.split()
@@ -303,36 +305,38 @@ def _calls() -> Iterator[_Call]:
         yield "ioctl", (16, 29), {1: (_INT, command)}
 
 
-def _filter(call: tuple[int, dict[int, tuple[int, int]]]) -> list[tuple[int, int, int, int]]:
-    """Instructions that allow a call; else the number of the call is loaded for what follows."""
-    number, conditions = call
-    code = [(_GIVE, 0, 0, 0x7FFF0000), (_LOAD, 0, 0, 0)]  # SECCOMP_RET_ALLOW
+_Instruction = tuple[int, int, int, int]
+_LOAD, _MASK, _EQUAL, _GIVE = 0x20, 0x54, 0x15, 0x06  # BPF: LD|W|ABS, ALU|AND, JMP|JEQ, RET
+_ALLOW, _REFUSE, _END = 0x7FFF0000, 0x50000 | errno.EPERM, 0x80000000  # SECCOMP_RET
+
+
+def _allow(number: int, conditions: dict[int, tuple[int, int]]) -> list[_Instruction]:
+    """Allow one call; otherwise leave the number of the call loaded for what follows."""
+    code = [(_GIVE, 0, 0, _ALLOW), (_LOAD, 0, 0, 0)]
     for argument, (mask, value) in conditions.items():
         for half in (0, 32):
             bits, wanted = mask >> half & _INT, value >> half & _INT
             if bits:
-                code = [
-                    (_LOAD, 0, 0, 16 + 8 * argument + half // 8),
-                    (_MASK, 0, 0, bits),
-                    (_EQUAL, 0, len(code) - 1, wanted),
-                    *code,
-                ]
+                load = (_LOAD, 0, 0, 16 + 8 * argument + half // 8)
+                code = [load, (_MASK, 0, 0, bits), (_EQUAL, 0, len(code) - 1, wanted), *code]
     return [(_EQUAL, 0, len(code), number), *code]
 
 
-_LOAD, _MASK, _EQUAL, _GIVE = 0x20, 0x54, 0x15, 0x06  # BPF: LD|W|ABS, ALU|AND, JMP|JEQ, RET
+def _filter(machine: str) -> list[_Instruction]:
+    """Allow what is listed, refuse all else, and end who calls as another machine would."""
+    column, name = _MACHINES[machine]
+    code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, name), (_GIVE, 0, 0, _END), (_LOAD, 0, 0, 0)]
+    # Numbers of x32 are those of x86_64 and one bit, so that they equal none of these.
+    for _, numbers, conditions in _calls():
+        if numbers[column] >= 0:
+            code += _allow(numbers[column], conditions)
+    return [*code, (_GIVE, 0, 0, _REFUSE)]
 
 
 def _restrict_calls() -> None:
-    """Seccomp: allow what is listed, and end a process that calls as another machine would."""
-    column, machine = _MACHINES[platform.machine()]
-    code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_GIVE, 0, 0, 1 << 31), (_LOAD, 0, 0, 0)]
-    # Those of x32 have one bit more than those of x86_64, so that they equal none.
-    for _, numbers, conditions in _calls():
-        code += _filter((numbers[column], conditions))
-    code.append((_GIVE, 0, 0, 0x50000 | errno.EPERM))  # SECCOMP_RET_ERRNO
-    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
-    program = ctypes.create_string_buffer(packed)
+    """Seccomp: from here on, only what is listed is called."""
+    code = [struct.pack("=HBBI", *one) for one in _filter(platform.machine())]
+    program = ctypes.create_string_buffer(b"".join(code))
     pointer = struct.pack("@HP", len(code), ctypes.addressof(program))
     _call("prctl", 22, 2, pointer, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
@@ -377,9 +381,9 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
     here, writing = sys.executable, os.O_WRONLY | os.O_CREAT
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     attempts: dict[str, list[Callable[[], object]]] = {
-        "open the table": [partial(os.open, path, os.O_RDONLY) for path in private],
-        "list its folder": [partial(os.listdir, Path(path).parent) for path in private],
-        "stat the table": [partial(os.stat, path) for path in private],
+        "open what is private": [partial(os.open, path, os.O_RDONLY) for path in private],
+        "list where it lies": [partial(os.listdir, Path(path).parent) for path in private],
+        "stat what is private": [partial(os.stat, path) for path in private],
         "write a file": [
             partial(os.open, f"{folder}/.dpaudit", writing) for folder in (".", "/tmp", "/dev/shm")
         ],

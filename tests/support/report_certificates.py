@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from seals import SEAL, sealed
 
 from dpaudit import (
     AddRemove,
@@ -178,6 +179,14 @@ def hostile():
             Assumption(each, Standing.TESTED, Standing.ENFORCED, (Premise.UNITS,), HOSTILE)
             for each in Premise
         ),
+        seal=replace(
+            SEAL,
+            system=HOSTILE,
+            means=(HOSTILE,),
+            tries={HOSTILE: HOSTILE},
+            source=HOSTILE,
+            files={HOSTILE: "ef" * 32},
+        ),
     )
 
 
@@ -225,7 +234,18 @@ def scripts():
 
 KINDS = {
     made.__name__: made
-    for made in (certified, refuted, exceeded, opaque, unbounded, bare, hostile, scripts, thousand)
+    for made in (
+        certified,
+        sealed,
+        refuted,
+        exceeded,
+        opaque,
+        unbounded,
+        bare,
+        hostile,
+        scripts,
+        thousand,
+    )
 }
 
 

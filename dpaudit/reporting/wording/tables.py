@@ -204,10 +204,10 @@ def _making(certificate: Certificate) -> Iterator[str]:
         given = ["--seed", str(certificate.seed), *_synthetic(run["summary"]["data"])]
         yield shlex.join(["dpaudit", "release", subject.name, *given, "-o", "out"])
     elif "ledger" in run and certificate.seed is not None:
-        given = ["--seed", str(certificate.seed)]
-        if certificate.seal is None:  # which reads the table that its code declares
-            given = ["--data", str(run["summary"]["data"]), *given]
-            given += ["--no-rehearsal"] * (made is None)
+        seal, data = certificate.seal, str(run["summary"]["data"])
+        given = [] if seal is not None and seal.source == data else ["--data", data]
+        given += ["--seed", str(certificate.seed)]
+        given += ["--no-rehearsal"] * (made is None and seal is None)
         yield shlex.join(["dpaudit", "run", *named, *given])
     else:
         if "ledger" in run:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from examples import RESPONSE, gaussian_invocation, response_plan
 from scipy import stats
+from seals import sealed
 
 from dpaudit import (
     AddRemove,
@@ -127,6 +128,26 @@ def test_scope():
     assert "the scope is 'release'; the policy wants 'plan'" in lacks(made, scope=["plan"])
     for wanted in ("release", "sealed"):
         assert "the scope is 'plan'" in lacks(CERTIFICATE, scope=[wanted])
+
+
+def test_what_is_sealed_will_do_where_its_code_or_a_seal_is_wanted():
+    made = sealed()
+    for wanted in ("sealed", "plan and code"):
+        assert lacks(made, scope=[wanted]) == ""
+    for wanted in ("release", "plan"):
+        assert "the scope is 'sealed'; the policy wants" in lacks(made, scope=[wanted])
+
+
+def test_what_a_seal_enforces():
+    made = sealed()
+    for premise in (
+        "control flow from public facts and releases",
+        "no other way out than the ledger",
+    ):
+        assert lacks(made, enforced=[premise]) == ""
+    assert "'units and groups as named' is assumed" in lacks(
+        made, tested=["units and groups as named"]
+    )
 
 
 def test_declaration():
