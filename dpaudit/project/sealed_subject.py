@@ -152,6 +152,13 @@ def main(descriptor: int) -> None:
 # -- without a seal ------------------------------------------------------------------------------
 
 
+class _Kept(ExitStack):
+    """What is open as long as somebody holds rows of it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 @dataclass(frozen=True, eq=False)
 class Held:
     """Rows in this process.
@@ -220,7 +227,7 @@ class OpenSubject(Subject):
         from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
 
         record = self.sealed.table().to_dict()
-        stack = ExitStack()
+        stack = _Kept()
         made_up = is_made_up(source)
         if not made_up and source != self.sealed.default_data:
             record["source"] = str(Path(source).resolve())
