@@ -46,6 +46,7 @@ from dpaudit.workflow.publishing import (
 )
 from dpaudit.workflow.rehearsing import with_rehearsal
 from dpaudit.workflow.running import tried_on_made_up_rows
+from dpaudit.workflow.sealing import NOT_SEALED
 
 OtherBudgets = Callable[[Mapping[str, SubjectRow]], Iterable[BudgetRow]]
 """Budgets that are kept elsewhere, and whether all subjects together fit what is left of each."""
@@ -167,9 +168,12 @@ def certify_entry(entry: SubjectEntry) -> Certificate:
         InputError: if the subject cannot be found or certified, or an attack cannot be made.
     """
     tried = None
-    if entry.code is Code.REHEARSED:
+    if entry.code is not Code.NOT_REHEARSED:
         tried = tried_on_made_up_rows(entry.target, entry.settings, entry.data)
     target = tried or find_target(entry.target, entry.settings)
+    if entry.code is Code.SEALED and target.seal is None:
+        why = [each.message for each in target.findings if each.rule == NOT_SEALED]
+        raise InputError(f'code is "sealed": {"".join(why) or "this is no SealedSubject."}')
     if entry.claim is not None:
         notes = overridden(target.claim, entry.claim)
         target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))

@@ -47,7 +47,7 @@ from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
-from dpaudit.workflow.sealing import SealedRun, UnsealedError, is_sealable, sealed_run
+from dpaudit.workflow.sealing import NOT_SEALED, SealedRun, UnsealedError, is_sealable, sealed_run
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
@@ -187,7 +187,7 @@ def _open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Ta
             f"{name:.80} is a SealedSubject that was not known as one without running its file; "
             "name SealedSubject in that file, so that its runs are sealed."
         )
-    said = (_found("not-sealed", reason=reason),) if reason else ()
+    said = (_found(NOT_SEALED, reason=reason),) if reason else ()
     return replace(target, findings=(*target.findings, *said))
 
 

@@ -10,6 +10,7 @@ from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, Standing
 from dpaudit.workflow.attacking import NO_AUDIT
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
+from dpaudit.workflow.sealing import NOT_SEALED
 
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
 BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")
@@ -93,7 +94,7 @@ def _untried(certificate: Certificate) -> Iterator[str]:
             "has no way to its table."
         )
     for finding in certificate.findings:
-        if finding.rule == "not-sealed":
+        if finding.rule == NOT_SEALED:
             yield f"{finding.severity}, not sealed: {finding.message} {finding.remedy}"
     why: dict[str, list[str]] = {}
     for each in certificate.assumptions:

@@ -156,6 +156,22 @@ def test_a_machine_that_cannot_seal_says_so(project, unsealable):
     assert any("not sealed" in text for _, text in remarks(outcome))
 
 
+def test_a_project_may_demand_a_seal(project, monkeypatch):
+    text = Path("dpaudit.toml").read_text("utf-8")
+    text = text.replace("data = ", 'code = "sealed"\ndata = ', 1)
+    Path("dpaudit.toml").write_text(text, "utf-8")
+    assert checked(project).scope is Scope.SEALED
+
+    def refused(*_, **__):
+        raise UnsealedError("this kernel has none.")
+
+    monkeypatch.setattr(running, "sealed_run", refused)
+    outcome, _ = check_project(project)
+    assert (
+        'code is "sealed": The code of this run was not sealed: this' in outcome.subjects[0].error
+    )
+
+
 def test_a_run_that_must_be_sealed_is_refused_elsewhere(project, unsealable):
     with pytest.raises(InputError, match="the run cannot be sealed: this machine does not grant"):
         run_subject(NAME, (), None, 1, Path("out"), sealed=True)
