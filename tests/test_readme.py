@@ -134,10 +134,10 @@ def test_the_page_on_releases_does_what_it_says(reader, capsys):
     for name in ("more", "asked"):
         assert answered(f"dpaudit release {name}.toml --synthetic 300 -o {name}") == 0
     capsys.readouterr()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (said,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    exec(code, {})
-    assert capsys.readouterr().out == said
+    codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for code, said in zip(codes, re.findall(r"```text\n(.*?)```", page, re.DOTALL), strict=True):
+        exec(code, {})
+        assert capsys.readouterr().out == said
     (first, *_) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len([line for line in first.splitlines() if line and line[0] != "#"]) <= 25
 

@@ -43,6 +43,8 @@ from dpaudit.project.describing import (
 from dpaudit.project.project_file import BudgetEntry, SubjectEntry
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
+from dpaudit.tables import keys as release_keys
+from dpaudit.tables.expressions import KNOWN
 
 EXAMPLES = tomllib.loads((Path(__file__).parent / "examples.toml").read_text("utf-8"))
 """Values by file, table and key."""
@@ -213,6 +215,60 @@ What `dpaudit verify --policy` demands of a certificate, beside that it is certi
 """
 
 
+def release_file() -> str:
+    """The tables of a release file."""
+    asks = [
+        (_code(name), _escaped(about), ", ".join(map(_code, own)), _told("asks", name))
+        for name, (about, own) in release_keys.ASKS.items()
+    ]
+    return f"""# Release files
+
+What `dpaudit release` reads; [a page](../release.md) says what it means. Expressions have
+{_escaped(KNOWN)}.
+
+## `[data]`
+
+{_said("data", release_keys.DATA)}
+
+### `columns.NAME`
+
+{_said("column", release_keys.COLUMN)}
+
+### `join`
+
+{_said("join", release_keys.JOIN)}
+
+## `[privacy]`
+
+The keys of a claim are those of [plan files](plan-file.md).
+
+{_said("privacy", release_keys.PRIVACY)}
+
+## `[[query]]`
+
+One of these, with what goes with it:
+
+{_table(("key", "what it asks for", "goes with", "example"), asks)}
+
+Of each query:
+
+{_said("query", release_keys.QUERY)}
+
+Of those with which they go:
+
+{_said("beside", release_keys.BESIDE)}
+"""
+
+
+def _said(table: str, keys: Mapping[str, str]) -> str:
+    rows = ((_code(key), _escaped(about), _told(table, key)) for key, about in keys.items())
+    return _table(("key", "what it says", "example"), rows)
+
+
+def _told(table: str, key: str) -> str:
+    return _code(inline(EXAMPLES["release"][table][key]))
+
+
 def kinds(title: str, family: type[Kinded]) -> Callable[[], str]:
     """The page of a family: all its kinds with their keys."""
 
@@ -381,6 +437,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/plan-file.md": plan_file,
     "reference/project-file.md": project,
     "reference/policy-file.md": policy,
+    "reference/release-file.md": release_file,
     "reference/mechanisms.md": kinds("Mechanisms", Mechanism),
     "reference/relations.md": kinds("Relations", Relation),
     "reference/samplings.md": kinds("Sampling", Sampling),

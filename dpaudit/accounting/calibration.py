@@ -8,14 +8,17 @@ from collections.abc import Callable
 _LARGEST, SMALLEST = 1e15, 1e-100
 
 
-def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> float | None:
+def least_noise(
+    meets: Callable[[float], bool], tolerance: float = 1e-6, near: float | None = None
+) -> float | None:
     """The least positive number that protects enough, where more protects more.
 
-    Ever larger steps from 1, then bisection of the logarithm.
+    Ever larger steps from 1, or from a guess, then bisection of the logarithm.
 
     Args:
         meets: whether what is proved with so much noise meets the target.
         tolerance: relative width at which the search ends.
+        near: a guess; if it is as good as the tolerance, two numbers are tried.
 
     Returns:
         A number that was itself tried, so that the target holds exactly; None where none up to
@@ -24,7 +27,7 @@ def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> floa
     >>> round(least_noise(lambda scale: 1 / scale <= 0.25), 4)
     4.0
     """
-    good, step = 1.0, 2.0
+    good, step = (1.0, 2.0) if near is None else (near, 1 + tolerance)
     if meets(good):
         while good > SMALLEST and meets(good / step):
             good, step = good / step, min(step * step, 1e30)

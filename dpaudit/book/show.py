@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from dpaudit.book import Release, RemainingBudget, Token
 from dpaudit.book.booking import Fit
-from dpaudit.cli.show import answered, answering, grid, say, table
+from dpaudit.cli.show import answered, answering, escape, grid, say, table
 
 
 @answering()

@@ -1,7 +1,7 @@
-"""Findings that follow from a plan alone.
+"""Findings that follow from a plan alone, and from the record of a run.
 
-``certify`` makes them and ``verify`` makes them again: they depend on the plan, the claim and δ
-alone, and stand in a fixed order.
+``certify`` makes those of a plan, which depend on it, the claim and δ alone, and stand in a fixed
+order; a run adds how its noise was drawn. ``verify`` makes all of them again.
 """
 
 from __future__ import annotations
@@ -59,6 +59,17 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
     if left >= LARGE_DELTA:
         found.append(_found("claim-allows-exposure", claim=claim, left=left))
     return tuple(found)
+
+
+def run_findings(ledger: Mapping[str, Any]) -> Iterator[Finding]:
+    """Tell how the noise of a run was drawn, where that is no deployment's way."""
+    drawn = float_samplers(ledger)
+    if ledger["seeded"]:
+        yield _found("seeded-noise")
+    elif drawn:
+        yield _found("float-sampler", sampler=drawn[0])
+    for sampler in ledger.get("external", ()):
+        yield _found("noise-drawn-elsewhere", sampler=sampler)
 
 
 def float_samplers(ledger: Mapping[str, Any]) -> list[str]:

@@ -103,7 +103,7 @@ MEANS = ("Landlock", "seccomp", "namespaces")
 """What keeps the code of a sealed run from the data; with less of it no run is sealed."""
 TRIES = (
     "open what is private",
-    "list where it lies",
+    "list what is private",
     "stat what is private",
     "write a file",
     "make a socket",

@@ -7,7 +7,7 @@ imported, and no number of it may be stronger than what is recomputed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from dpaudit.certificate.assumptions import THIRD, taken_at_word
 from dpaudit.certificate.certificate import SCHEMA_VERSION, Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly
+from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly, run_findings
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.records import (
     MEANS,
@@ -85,6 +85,7 @@ def verify(certificate: Certificate) -> None:
                 "it."
             )
     _check_findings(certificate, again)
+    _check_run(certificate)
     _check_assumptions(certificate)
     require_checked(certificate)
     if certificate.verdict is not again.verdict:
@@ -107,8 +108,9 @@ def _check_release(certificate: Certificate) -> None:
     code = subject.code_hash is not None or subject.location or subject.configuration
     if code or certificate.rehearsal is not None or certificate.filtered is not None:
         raise TamperedError("release is stated of a subject that has code; a release has none.")
-    _check_run("release", made.source, certificate)
-    _check_results(made, (certificate.run or {}).get("results", ()))
+    _check_source("release", made.source, certificate)
+    if certificate.run is not None:
+        _check_results(made, certificate.plan, certificate.run)
     for each in certificate.plan.invocations:
         query = each.at.rpartition(": ")[0] or each.at
         known = any(said.startswith((f"{each.at}: ", f"{query}: ")) for said in made.queries)
@@ -142,7 +144,7 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
         raise TamperedError(
             f"seal is stated of a proof that takes the word of others for {shown(stated[0])}."
         )
-    _check_run("seal", seal.source, certificate)
+    _check_source("seal", seal.source, certificate)
     for means in MEANS:
         if not any(means.casefold() in each.casefold() for each in seal.means):
             raise TamperedError(f"seal.means lack {means}, without which no run is sealed.")
@@ -156,7 +158,7 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
         raise TamperedError("not_covered lacks what no sealed run covers.")
 
 
-def _check_run(what: str, source: str, certificate: Certificate) -> None:
+def _check_source(what: str, source: str, certificate: Certificate) -> None:
     """The run, if there is one, is of that source, and its noise the ledger's."""
     run = certificate.run or {}
     if run.get("ledger", {}).get("external"):
@@ -170,19 +172,50 @@ def _check_run(what: str, source: str, certificate: Certificate) -> None:
         )
 
 
-def _check_results(made: ReleaseRecord, results: Sequence[Mapping[str, Any]]) -> None:
-    """Results are those of the queries, in their order, and each row has the form of one."""
-    if results and len(results) != len(made.queries):
-        raise TamperedError(
-            f"run has results of {len(results)} queries, and the release {len(made.queries)}."
-        )
-    for result, said in zip(results, made.queries, strict=False):
+def _check_results(made: ReleaseRecord, plan: Plan, run: Mapping[str, Any]) -> None:
+    """Every query has its results, in their order, and each row has the form of one."""
+    results, planned = run.get("results", ()), sum(i.releases for i in plan.invocations)
+    for what, found, wanted in (
+        ("results of queries", len(results), len(made.queries)),
+        ("releases", run.get("ledger", {}).get("entries"), planned),
+        ("told releases", run.get("summary", {}).get("releases"), planned),
+    ):
+        if found != wanted:
+            raise TamperedError(f"run has {found} {what}, and the release {wanted}.")
+    for result, said in zip(results, made.queries, strict=True):
         if not said.startswith(f"{result['query']}: "):
             raise TamperedError(f"run has results of {shown(result['query'])}, which is no query.")
-        for row in result["rows"]:
-            ends = row.get("low", 0), row.get("high", 0)
-            if len(row["cell"]) != len(result["columns"]) or not ends[0] <= ends[1]:
-                raise TamperedError(f"run has a row of {shown(result['query'])} that is none.")
+        if not all(_is_row(row, len(result["columns"])) for row in result["rows"]):
+            raise TamperedError(f"run has a row of {shown(result['query'])} that is none.")
+
+
+def _is_row(row: Mapping[str, Any], columns: int) -> bool:
+    """Whether it has a label for each column, and a number within its interval.
+
+    Intervals of counts begin at 0 at least, which a noisy number may be below.
+    """
+    value, low, high = row["value"], row.get("low"), row.get("high")
+    if len(row["cell"]) != columns or (low is None) != (high is None):
+        return False
+    if low is None:
+        return True
+    return not isinstance(value, str) and low <= (max(value, 0) if low == 0 else value) <= high
+
+
+def _check_run(certificate: Certificate) -> None:
+    """What follows from the record of a run is said, and its numbers are those of one run."""
+    ledger = (certificate.run or {}).get("ledger")
+    if ledger is None:
+        return
+    rules = {each.rule for each in certificate.findings}
+    for finding in run_findings(ledger):
+        if finding.rule not in rules:
+            raise TamperedError(f"findings lack {shown(finding.rule)}, which follows from the run.")
+    named = any(name.endswith(", seeded") for name in ledger["samplers"])
+    if (certificate.seed is not None) != ledger["seeded"] or named > ledger["seeded"]:
+        raise TamperedError("seed, samplers and ledger of the run differ on whether it was seeded.")
+    if sum(ledger["samplers"].values()) != ledger["entries"]:
+        raise TamperedError("the samplers of the run did not draw as often as its ledger counts.")
 
 
 def recomputed(certificate: Certificate) -> Certificate:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import markup as _markup
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import percent, plain, up
+from dpaudit.base.validate import visible
 from dpaudit.certificate import (
     Assumption,
     AuditRecord,
@@ -72,10 +75,15 @@ def _discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(*parts: RenderableType, soft_wrap: bool = False, markup: bool = True) -> None:
+def say(*parts: RenderableType, soft_wrap: bool = False) -> None:
     """Print for people, where no JSON is wanted: with markup, and no guesses at numbers."""
     if not WANTED.get():
-        Console(highlight=False).print(*parts, soft_wrap=soft_wrap, markup=markup)
+        Console(highlight=False).print(*parts, soft_wrap=soft_wrap)
+
+
+def escape(text: str) -> str:
+    """A text of a file or a user as it is printed: no markup, no new line, and no moved cursor."""
+    return _markup.escape(visible(text))
 
 
 def grid() -> Table:
@@ -97,20 +105,26 @@ def table(*heads: str) -> Table:
 def answered(kind: str, record: Mapping[str, Any]) -> bool:
     """Print an answer as JSON, if that is wanted; docs/answers.json has the schema of each kind."""
     if WANTED.get():
-        sys.stdout.write(_files.pretty_json({"schema": f"dpaudit-{kind}/1", **record}))
+        text = _files.pretty_json({"schema": f"dpaudit-{kind}/1", **record})
+        sys.stdout.write(re.sub(r"[^\n -~]", _seen_in_json, text))
     return WANTED.get()
+
+
+def _seen_in_json(found: re.Match[str]) -> str:
+    """A character that JSON may hold as it is, written out if a terminal would obey it."""
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 @answering()
 def print_result(text: str, **facts: Any) -> None:
     """Print what was done, in a sentence, and as JSON what it was done with."""
     answered("done", {"said": text, **facts})
-    say(text, markup=False)
+    say(escape(text))
 
 
 def remark(sentence: str) -> None:
     """Print what a reader must know, apart from the answer."""
-    sys.stderr.write(f"dpaudit: {sentence}\n")
+    sys.stderr.write(f"dpaudit: {visible(sentence)}\n")
 
 
 @answering()
@@ -133,7 +147,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     why = ": the claim is exceeded" if certificate.claim_exceeded else ""
     facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]{why}")
     facts.add_row("claim", "none stated" if certificate.claim is None else str(certificate.claim))
-    facts.add_row("guarantee", _guarantee(certificate))
+    facts.add_row("guarantee", escape(_guarantee(certificate)))
     if certificate.checked is not None:
         facts.add_row("checked", escape(f"independently: the checker {certificate.checked}"))
     plan = certificate.plan
@@ -220,7 +234,7 @@ def _audit_line(record: AuditRecord) -> str:
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.3g}"
     pair = escape(_pair(record.pair))
     made = record.trainings or f"{record.runs} runs a side"
-    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {made}"
+    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {escape(str(made))}"
 
 
 def _pair(pair: Any) -> str:
@@ -332,14 +346,14 @@ def descriptions(described: Sequence[Description]) -> None:
     for each in described:
         say(f"[bold]{escape(each.name)}[/] ({each.family}): {escape(each.about)}")
         if len(described) > 1 or not each.example:
-            say(Padding(escape(each.written), (0, 0, 0, 2)))
+            say(Padding(_markup.escape(each.written), (0, 0, 0, 2)))
         _parameters(each.parameters)
         if each.shared:
             say("\nof every invocation:")
         _parameters(each.shared)
         if len(described) == 1 and each.example:
             say("\n[dim]# a plan file[/]")
-            say(escape(each.example), soft_wrap=True)
+            say(_markup.escape(each.example), soft_wrap=True)
 
 
 def _parameters(listed: Sequence[Parameter]) -> None:

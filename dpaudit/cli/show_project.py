@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from dpaudit.base.optional_import import LIBRARIES
 from dpaudit.cli import show
-from dpaudit.cli.show import answered, answering, say
+from dpaudit.cli.show import answered, answering, escape, say
 from dpaudit.project.targets import imported_names
-from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
 
@@ -29,7 +27,7 @@ def checked(outcome: ProjectOutcome, written: Sequence[Path]) -> None:
         rows = [(row.status, summary.budget_cells(row)) for row in outcome.budgets]
         say(_table(summary.BUDGET_HEADS, rows))
     for name, text in summary.remarks(outcome):
-        say(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
+        say(f"[bold]{escape(name)}[/]: {escape(text)}")
     say(summary.headline(outcome))
     index = next(path for path in written if path.name == "index.html")
     say(f"wrote {len(written)} files; begin with {escape(_relative_path(index))}", soft_wrap=True)
@@ -46,7 +44,7 @@ def _relative_path(path: Path) -> str:
 def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -> Table:
     table = show.table(*heads)
     for status, cells in rows:
-        name, verdict, *rest = (escape(visible(cell)) for cell in cells)
+        name, verdict, *rest = map(escape, cells)
         table.add_row(name, f"[{show.COLOURS[status]}]{verdict}[/]", *rest)
     return table
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.table import Table
 
-from dpaudit.base.validate import visible
 from dpaudit.certificate import Certificate
 from dpaudit.cli import show
+from dpaudit.cli.show import escape
 from dpaudit.reporting.results import ResultTable, result_tables
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def results(certificate: Certificate) -> None:
         show.say(f"[bold]{escape(told.query)}[/]{escape(what)}")
         show.say(_table(told))
         if told.left:
-            show.say(f"… and {told.left} more rows in the files", markup=False)
+            show.say(f"… and {told.left} more rows in the files")
         if told.note:
             show.say(f"[dim]{escape(told.note)}[/]")
 
@@ -55,5 +54,5 @@ def _table(told: ResultTable) -> Table:
         number = place >= len(told.heads) - told.numbers
         table.add_column(escape(head), justify="right" if number else "left", overflow="fold")
     for row in told.rows:
-        table.add_row(*(escape(visible(each)) for each in row))
+        table.add_row(*map(escape, row))
     return table

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from dpaudit.auditing.replaying.replay import Comparison
-from dpaudit.cli.show import answering, say
+from dpaudit.cli.show import answering, escape, say
 from dpaudit.workflow.rehearsing import NeighbourReplay, share
 
 MOST_ROWS = 20

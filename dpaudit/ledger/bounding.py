@@ -9,7 +9,7 @@ more than the bound, rounding included (compare Casacuberta, Shoemate, Vadhan an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -35,6 +35,9 @@ _BITS = 256
 _MOST_KEY = 2**_BITS
 """Whole numbers that are longer count as this key."""
 
+Parts = Callable[[], Floats]
+"""Makes the bounded parts of a sum, shape (units, d), for noise that looks at them."""
+
 _SMALL = 1e-140
 """Squares of smaller numbers are not exact to the last bit."""
 
@@ -53,7 +56,7 @@ def first_rows(units: Units, most: int) -> NDArray[np.bool_]:
 
 
 def bounded_total(
-    rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm
+    rows: ArrayLike, units: Units, contribution: Contribution, norm: Norm, *, whole: bool = False
 ) -> tuple[Floats, Floats]:
     """The sum of every unit's bounded part, and these parts.
 
@@ -62,6 +65,7 @@ def bounded_total(
         units: to whom they belong.
         contribution: the bound of a unit's part.
         norm: L1 or L2.
+        whole: whether parts are rounded to whole numbers, as integer noise takes no others.
 
     Returns:
         Shape of one row, and shape (units, d).
@@ -70,20 +74,59 @@ def bounded_total(
         InputError: if the rows are no numbers.
     """
     values = numbers_of(rows)
-    # Integers stay as they are while squares of the bound can be held; beyond, the grid has steps
-    # of a power of two above 1, of which every multiple is an integer too.
-    whole = values.dtype.kind in "iub" and (
-        norm is not Norm.L2 or contribution.bound <= _MOST_STEPS
-    )
-    step = _step(contribution.bound, whole)
-    limit = Fraction(contribution.bound) / Fraction(step)
-    largest = int(limit if norm is Norm.L1 else limit * limit)
+    step, largest = _grid(contribution, norm, whole=whole)
     parts = bounded_parts(
         values, units, contribution, norm, step, np.float64(contribution.bound), largest
     )
     parts *= step  # a power of two
     total = parts.sum(axis=0)
     return np.asarray(total, dtype=np.float64).reshape(values.shape[1:]), parts
+
+
+def bounded_counts(
+    cells: Whole,
+    size: int,
+    units: Units,
+    contribution: Contribution,
+    norm: Norm,
+    *,
+    whole: bool = False,
+) -> tuple[Floats, Parts]:
+    """As :func:`bounded_total` of rows that are 1 in their cell and 0 elsewhere, without these.
+
+    Args:
+        cells: that of each row, shape (n,); rows with a negative one are left out.
+        size: how many cells there are.
+        units: to whom the rows belong.
+        contribution: the bound of a unit's part.
+        norm: L1 or L2.
+        whole: as there.
+    """
+    units, cells = units.where(cells >= 0), cells[cells >= 0]
+    if contribution.rows is not None:
+        kept = first_rows(units, contribution.rows)
+        units, cells = units.where(kept), cells[kept]
+    codes = np.arange(cells.size) if units.codes is None else units.codes
+    pairs, counts = np.unique(codes * size + cells, return_counts=True)
+    owners, places = np.divmod(pairs, size)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    lengths = np.diff(starts, append=owners.size)
+    steps = np.empty(pairs.size)
+    step, largest = _grid(contribution, norm, whole=whole)
+    bound = np.float64(contribution.bound)
+    for length in np.unique(lengths).tolist():  # of units with as many cells
+        entries = starts[lengths == length, None] + np.arange(length)
+        own = counts[entries].astype(np.float64)
+        steps[entries] = _on_grid(own, _norms(own, norm), bound, largest, norm, step)
+    steps *= step
+
+    def parts() -> Floats:
+        dense = np.zeros((units.count, size))
+        dense[owners, places] = steps
+        return dense
+
+    total = np.bincount(places, steps, minlength=size)
+    return total.astype(np.float64, copy=False), parts  # of no rows it is one of integers
 
 
 def repeated(part: Floats, times: int) -> Floats:
@@ -137,12 +180,11 @@ def bounded_parts(
     if contribution.rows is not None and units.codes is not None:
         kept = first_rows(units, contribution.rows)
         flat, units = flat[kept], Units(units.codes[kept], units.count)
+    # What is changed here is changed row by row, so that no unit decides on another's part.
+    if not max(flat.max(initial=0.0), -flat.min(initial=0.0)) <= _HUGE * contribution.bound:
+        flat = _numbers(flat, contribution.bound)
     parts = _joined(flat, units)
-    norms = _norms(parts, norm)
-    if not norms.max(initial=0.0) <= _HUGE * contribution.bound:  # or not a number
-        parts = _joined(_numbers(flat, contribution.bound), units)
-        norms = _norms(parts, norm)
-    return _on_grid(parts, norms, bounds, largest, norm, step)
+    return _on_grid(parts, _norms(parts, norm), bounds, largest, norm, step)
 
 
 def cells_of(keys: Any, public: Any) -> Whole:
@@ -154,6 +196,8 @@ def cells_of(keys: Any, public: Any) -> Whole:
     Raises:
         InputError: if the public keys are not distinct, or others than that.
     """
+    if isinstance(public, range) and public == range(len(public)) and _is_whole(keys):
+        return np.where((keys >= 0) & (keys < len(public)), keys, -1).astype(np.int64)
     listed = [_hashable(key) for key in _held(public)]
     known = {key: place for place, key in enumerate(listed)}
     if _OTHER in known:
@@ -162,6 +206,10 @@ def cells_of(keys: Any, public: Any) -> Whole:
         raise InputError("keys has one of the public keys twice; they must be distinct.")
     own = (known.get(_hashable(key), -1) for key in _held(keys))
     return np.fromiter(own, dtype=np.int64)
+
+
+def _is_whole(keys: Any) -> bool:
+    return isinstance(keys, np.ndarray) and keys.dtype.kind == "i" and keys.ndim == 1
 
 
 _OTHER = object()
@@ -282,14 +330,20 @@ def _joined(values: Floats, units: Units) -> Floats:
     return joined
 
 
+def _grid(contribution: Contribution, norm: Norm, *, whole: bool) -> tuple[float, int]:
+    """The step of the grid, and the bound in steps; squared for L2."""
+    step = grid_step(contribution.bound)
+    if whole:
+        step = max(step, 1.0)
+    if contribution.bound <= _MOST_STEPS:
+        step = min(step, 1.0)  # integers stay as they are while squares of the bound can be held
+    limit = Fraction(contribution.bound) / Fraction(step)
+    return step, int(limit if norm is Norm.L1 else limit * limit)
+
+
 def grid_step(bound: float) -> float:
     """A power of two of which the bound has at most 2^26."""
     return math.ldexp(1.0, math.frexp(bound)[1] - _GRID_BITS)
-
-
-def _step(bound: float, whole: bool) -> float:
-    """That of the grid; integers are multiples of it."""
-    return min(grid_step(bound), 1.0) if whole else grid_step(bound)
 
 
 def _on_grid(
@@ -305,11 +359,12 @@ def _on_grid(
     Sums of squares of such numbers are below 2^53, so they are exact, and so are totals of 2^27.
     """
     near = bounds * (1 - 2.0**-40)  # below it rounding cannot matter
-    over = norms > bounds
-    factors = np.where(over, near / np.where(over, norms, 1.0), 1.0) / step
+    over, coarse = norms > bounds, step >= 1
+    most = bounds if coarse else near
+    factors = np.where(over, most / np.where(over, norms, 1.0), 1.0) / step
     steps = np.multiply(parts, factors[:, None])
     np.trunc(steps, out=steps)
-    close = np.flatnonzero((norms > near) & ~over)
+    close = np.flatnonzero((norms > near) & (coarse | ~over))
     if close.size:
         rows, one = steps[close], norm is Norm.L1
         sizes = np.abs(rows).sum(axis=1) if one else np.einsum("ij,ij->i", rows, rows)

@@ -30,7 +30,7 @@ from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
-from dpaudit.ledger.bounding import drawn
+from dpaudit.ledger.bounding import Parts, drawn
 from dpaudit.ledger.checks import (
     caller,
     require_continual,
@@ -310,7 +310,7 @@ class Ledger(Uncopied, BoundedQueries):
         return self._pass(own, None, at, partial(drawn, counts), check=lambda found: None)
 
     def _release_bounded(
-        self, invocation: Invocation, total: NDArray[Any], parts: NDArray[Any] | None = None
+        self, invocation: Invocation, total: NDArray[Any], parts: Parts | None = None
     ) -> Released:
         if isinstance(invocation.mechanism, Stepwise):
             raise PlanMismatchError(f"{invocation.describe()} has steps; open it by individual.")
@@ -324,11 +324,11 @@ class Ledger(Uncopied, BoundedQueries):
         at: str,
         value: NDArray[Any],
         check: Callable[[Invocation, NDArray[Any]], None],
-        parts: NDArray[Any] | None = None,
+        parts: Parts | None = None,
     ) -> Released:
         def draw(noise: NoiseBackend, entry: Entry) -> Released:
             if parts is not None and isinstance(noise, SummingNoise):
-                return noise.release_sum(entry, value, parts)
+                return noise.release_sum(entry, value, parts())
             return noise.release(entry, value)
 
         def sound(invocation: Invocation) -> None:

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger.bounding import (
+    Parts,
+    bounded_counts,
     bounded_total,
     cells_of,
     key_counts,
@@ -24,6 +26,7 @@ from dpaudit.ledger.checks import shape_of, unshown
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.units import Units
+from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
@@ -59,18 +62,20 @@ class BoundedQueries(ABC):
     def _sum(
         self, rows: NDArray[Any], members: Units, at: str, times: int | None = None
     ) -> Released:
+        invocation = self._summing(at)
+        total, parts = bounded_total(rows, members, **_how(invocation))
+        if times is not None:
+            return self._release_bounded(invocation, repeated(total, times))
+        return self._release_bounded(invocation, total, lambda: parts)
+
+    def _summing(self, at: str) -> Invocation:
         invocation = self._bounded(at)
-        norm = invocation.mechanism.norm
-        if norm is Norm.CHANGE:
+        if invocation.mechanism.norm is Norm.CHANGE:
             raise InputError(
                 f"{invocation.describe()} says itself how far a unit may move its value, which no "
                 "bounded sum keeps to; declare it without a contribution, and use release."
             )
-        assert invocation.contribution is not None
-        total, parts = bounded_total(rows, members, invocation.contribution, norm)
-        if times is not None:
-            return self._release_bounded(invocation, repeated(total, times))
-        return self._release_bounded(invocation, total, parts)
+        return invocation
 
     def count(
         self, n: int | None = None, *, units: ArrayLike | None = None, at: str = ""
@@ -131,12 +136,11 @@ class BoundedQueries(ABC):
         Returns:
             Shape (number of public keys,).
         """
+        invocation = self._summing(at)
         cells = cells_of(keys, public)
         members = Units.of(units, cells.size)
-        present = cells >= 0
-        rows = np.zeros((int(present.sum()), len(public)), dtype=np.int64)
-        rows[np.arange(len(rows)), cells[present]] = 1
-        return self._sum(rows, members.where(present), at)
+        total, parts = bounded_counts(cells, len(public), members, **_how(invocation))
+        return self._release_bounded(invocation, total, parts)
 
     def stable_histogram(
         self, keys: Sequence[Key] | NDArray[Any], *, units: ArrayLike | None = None, at: str = ""
@@ -224,6 +228,13 @@ class BoundedQueries(ABC):
 
     @abstractmethod
     def _release_bounded(
-        self, invocation: Invocation, total: NDArray[Any], parts: NDArray[Any] | None = None
+        self, invocation: Invocation, total: NDArray[Any], parts: Parts | None = None
     ) -> Released:
         """Release a sum of parts that were bounded."""
+
+
+def _how(invocation: Invocation) -> dict[str, Any]:
+    """How the parts of a sum are bounded."""
+    mechanism = invocation.mechanism
+    whole = isinstance(mechanism, IntegerNoise)
+    return {"contribution": invocation.contribution, "norm": mechanism.norm, "whole": whole}

@@ -24,8 +24,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from importlib import metadata
-from typing import Any, ClassVar
+from importlib import import_module, metadata
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -219,10 +219,12 @@ def _sampler(norm: Norm, scale: float) -> Sampler:
     if scale > WIDEST:
         raise UnsupportedError(f"scale is {scale:g}; exact noise takes at most 2^52, {WIDEST:g}.")
     dp = _opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
     if norm is Norm.L1:
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)  # type: ignore[no-any-return]
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)  # type: ignore[no-any-return]
+        made = dp.measurements.make_laplace(domain, dp.metrics.l1_distance(T="i64"), scale=scale)
+    else:
+        made = dp.measurements.make_gaussian(domain, dp.metrics.l2_distance(T="f64"), scale=scale)
+    return cast(Sampler, made)
 
 
 @lru_cache(maxsize=1)
@@ -232,6 +234,8 @@ def _version() -> str:
 
 
 def _opendp() -> Any:
-    dp = optional_import("secure", "opendp.prelude", what="secure noise")
-    dp.enable_features("contrib")
+    """OpenDP without its prelude, which loads scikit-learn and takes three times as long."""
+    optional_import("secure", "opendp.measurements", what="secure noise")
+    dp = import_module("opendp")
+    dp.mod.enable_features("contrib")
     return dp

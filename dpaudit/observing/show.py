@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from dpaudit.cli import show
+from dpaudit.cli.show import escape
 from dpaudit.observing import Noted
 
 if TYPE_CHECKING:

@@ -135,7 +135,14 @@ class Invocation(Record):
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "
                 f"{self.unit} out, and declare the sensitivity of one row."
             )
-        if self.contribution is None or self.mechanism.norm is Norm.CHANGE:
+        if self.contribution is None:
+            return
+        if self.mechanism.norm is Norm.CHANGE:
+            if self.sensitivity < 1:
+                raise InputError(
+                    f"sensitivity is {self.sensitivity:g}; one unit's rows can change the value of "
+                    f"{self.describe()}, so declare 1."
+                )
             return
         factor = self.relation.contribution_factor
         if self.sensitivity < factor * self.contribution.bound:

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
-from scipy.stats import ks_2samp
 
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
@@ -206,6 +205,8 @@ def _draws(
 
 
 def _differ(real: NDArray[Any], model: NDArray[Any], error_rate: float) -> bool:
+    from scipy.stats import ks_2samp
+
     if real.shape[1:] != model.shape[1:]:
         return True
     one = real.reshape(len(real), -1).astype(np.float64)

@@ -34,7 +34,6 @@ from dpaudit.sealed.messages import (
     Channel,
     ChannelError,
     generator,
-    printable,
 )
 from dpaudit.sealed.messages import (
     field as message_field,
@@ -254,7 +253,7 @@ class _Custodian:
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
-                raise (kind if known else InputError)(printable(said["failed"])[:2_000])
+                raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
                 return said
             self.launcher.send({"said": str(said["said"])})

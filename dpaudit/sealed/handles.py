@@ -92,6 +92,8 @@ class Rows(Handle):
     ) -> dict[Any, Rows]:
         """The units divided by a column of their first row, for releases of disjoint groups.
 
+        There is one partition in a run; draw samples, and take rows away, from what it gives.
+
         Args:
             column: of texts or integers.
             keys: public ones; those that the schema lists where not given.
@@ -104,8 +106,7 @@ class Rows(Handle):
         """
         listed = None if keys is None else list(keys)
         found = _asked(self._ask, "partition", of=self._number, column=column, keys=listed)
-        given = dict(zip(map(str, listed or ()), listed or (), strict=True))
-        return {given.get(key, key): Rows(self._ask, number) for key, number in found}
+        return {key: Rows(self._ask, number) for key, number in found}
 
     def vector(self, columns: str | Sequence[str]) -> Vectors:
         """A number for each row, or an array of numbers.
@@ -235,7 +236,7 @@ class SealedLedger:
         found: dict[Any, int] = self._released("stable_histogram", rows, column=column, at=at)
         return found
 
-    def choose(self, rows: Rows, by: Any, *, at: str = "") -> int:
+    def choose(self, rows: Rows, by: Any, *, at: str = "") -> Any:
         """Choose a public group with many rows, by the declared mechanism.
 
         Args:
@@ -244,16 +245,16 @@ class SealedLedger:
             at: label of an invocation of a choice without a contribution.
 
         Returns:
-            Its number.
+            Its number; those of several where the mechanism chooses several.
         """
-        return int(self._released("choose", rows, by=by, at=at))
+        return self._released("choose", rows, by=by, at=at)
 
     def answers(self, vectors: Vectors, *, default: ArrayLike = 0, at: str = "") -> list[Any]:
         """Release the noisy answer of each unit of the roster, under local trust.
 
         Args:
             vectors: answers; of a unit with several rows the first counts, by a keyed hash.
-            default: answer of a unit without a row.
+            default: answer of a unit without a row that the mechanism takes.
             at: label of an invocation under local trust.
 
         Returns:

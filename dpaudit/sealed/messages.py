@@ -130,9 +130,3 @@ def field(message: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) 
 def generator(seed: Mapping[str, Any]) -> np.random.Generator:
     """The generator of a seed that is sent: its entropy, and which child of it."""
     return np.random.default_rng(np.random.SeedSequence(**seed))
-
-
-def printable(text: object) -> str:
-    """A text of the author's code as a terminal may show it."""
-    unknown = "\N{REPLACEMENT CHARACTER}"
-    return "".join(each if each.isprintable() or each in "\n\t" else unknown for each in str(text))

@@ -25,7 +25,8 @@ from dpaudit.ledger import Ledger
 from dpaudit.ledger.bounding import bounded_total
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
-from dpaudit.mechanisms import Norm
+from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.choice import Choice
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import (
@@ -41,7 +42,7 @@ from dpaudit.plan import (
 )
 from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.messages import read, written
-from dpaudit.sealed.rows import Rows, Sample, Vectors
+from dpaudit.sealed.rows import MOST_COLUMNS, Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
 _MOST_HANDLES = 100_000
@@ -95,7 +96,7 @@ class _Steps:
         kept = np.isin(codes, list(may))
         bound = invocation.sensitivity / invocation.relation.contribution_factor
         own = Units.of(codes[kept], int(kept.sum()))
-        total, _ = bounded_total(numbers[kept], own, Contribution(bound), Norm.L2)
+        total, _ = bounded_total(numbers[kept], own, Contribution(bound), mechanism.norm)
         released = self.stream.add(total)
         for code in may:
             self.taken.setdefault(code, []).append(step)
@@ -106,13 +107,15 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
     """Refuse a plan of which the operations do not hold.
 
     Raises:
-        InputError: if it has several units or relations, a metric ball, or local answers without
-            a public roster.
+        InputError: if it has several units or relations, a metric ball, local answers without a
+            public roster, or a mechanism whose law its author states.
     """
     first = plan.invocations[0]
     for each in plan.invocations:
         if each.unit != first.unit or each.relation != first.relation:
             raise InputError("a sealed plan has one unit and one relation; this one has several.")
+        if each.mechanism.is_black_box:
+            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
         if isinstance(each.relation, MetricBall):
             raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
         if each.trust is TrustModel.LOCAL and not table.roster:
@@ -123,6 +126,11 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
             raise InputError(
                 f"group {each.group} is by position; a partition is by the unit's own value, so "
                 "declare Group(name, Membership.VALUE)."
+            )
+        if each.relation.replaces and getattr(each.mechanism, "fixed_steps", None):
+            raise InputError(
+                f"{each.describe()} declares fixed_steps; at which steps a unit takes part is "
+                "its rows' own, so leave that out."
             )
         if each.sampling is not None:
             _require_sampling(each)
@@ -196,7 +204,14 @@ class Operations:
             return {"value": operation(self, request)}
         except DpAuditError as error:
             return {"error": str(error), "kind": type(error).__name__}
-        except (ArithmeticError, TypeError, ValueError, RecursionError, AttributeError):
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):
             # of a request that no check foresaw: rows have not been read, or it would be fatal
             return {"error": "the request is not as it must be.", "kind": "InputError"}
 
@@ -236,7 +251,12 @@ class Operations:
 
     def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
         """Rows of disjoint groups of units, by their keys."""
-        found = self._rows(request).partition(request.get("column"), request.get("keys"))
+        sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
+        if self._partition is None:
+            self._both(lambda side: side.store.divide(sql))
+            self._partition = sql
+        if self._partition != sql:
+            raise InputError("units are partitioned already, otherwise; groups are of one column.")
         return [[key, self._keep(rows)] for key, rows in found.items()]
 
     def vector(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,15 +290,11 @@ class Operations:
             )
         if rows is None:
             return found
-        if found.group is not None:
-            if rows.part is None or rows.part[1] != found.group.name:
-                raise PlanMismatchError(
-                    f"{shown(at)} is declared of the group {found.group}; release the rows of "
-                    "that key of a partition."
-                )
-            if self._partition not in (None, rows.part[0]):
-                raise PlanMismatchError("groups are keys of one partition; this is another one.")
-            self._partition = rows.part[0]
+        if found.group is not None and rows.part != found.group.name:
+            raise PlanMismatchError(
+                f"{shown(at)} is declared of the group {found.group}; release the rows of "
+                "that key of a partition."
+            )
         if (found.sampling is None) is not (rows.sample is None) or (
             rows.sample is not None and rows.sample is not self._sample.get(at)
         ):
@@ -301,7 +317,12 @@ class Operations:
     def sum(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum."""
         vectors = self._vectors(request)
-        at = self._invocation(request, vectors.rows).at
+        invocation = self._invocation(request, vectors.rows)
+        if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
+            raise InputError(
+                f"{invocation.describe()} adds whole numbers to such; take a vector of these."
+            )
+        at = invocation.at
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -349,6 +370,8 @@ class Operations:
         at = self._invocation(request, vectors.rows).at
         share = validate.open_fraction(share=request.get("share"))
         candidates = message_field(request, "candidates", list)
+        for each in candidates:
+            validate.finite(candidates=each)
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -375,6 +398,11 @@ class Operations:
         own, at = invocation.mechanism, invocation.at
         if not isinstance(own, Choice):
             raise InputError(f"{invocation.describe()} is no choice; declare one.")
+        if invocation.sensitivity < 1:
+            raise InputError(
+                f"sensitivity is {invocation.sensitivity:g}; a unit's rows can change what is "
+                f"chosen by {invocation.describe()}, so declare 1."
+            )
         most = cells.rows.most
         if most is None or own.utility_sensitivity < most:
             raise InputError(
@@ -410,6 +438,8 @@ class Operations:
 
         def release(side: Side) -> Any:
             codes, numbers = side.store.values(vectors)
+            taken = [_accepts(own, each) for each in numbers]
+            codes, numbers = codes[taken], numbers[taken]
             firsts = dict(zip(codes[::-1].tolist(), numbers[::-1], strict=True))
             mine = [firsts.get(code, fitting) for code in side.store.codes_of(self._roster)]
             return side.ledger.release_each(own, mine, units=self._roster, at=at)
@@ -422,8 +452,8 @@ class Operations:
         invocation = self._declared.get(at)
         if invocation is None or invocation.sampling is None:
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
-        if rows.part is not None or rows.sample is not None:
-            raise InputError("a sample is of all units; draw it before rows are divided.")
+        if rows.sample is not None:
+            raise InputError("rows are of a sample already; draw it from all units.")
         drawn = Sample(at, f"sample_{next(self._numbers)}")
         population = getattr(invocation.sampling, "population", 0)
 
@@ -445,9 +475,9 @@ class Operations:
         own, at = invocation.mechanism, invocation.at
         if invocation.sampling or invocation.group or invocation.trust is TrustModel.LOCAL:
             raise InputError("a sealed stream is of all units, without sampling or groups.")
-        if own.norm is not Norm.L2:
-            raise InputError("a sealed stream bounds parts in L2; declare such a mechanism.")
         shape = message_field(request, "shape", list)
+        if len(shape) > 1 or shape > [MOST_COLUMNS]:
+            raise InputError(f"shape must be that of a vector, of at most {MOST_COLUMNS} entries.")
         number = next(self._numbers)
 
         def release(side: Side) -> None:
@@ -483,6 +513,14 @@ class Operations:
     def left(self, request: Mapping[str, Any]) -> int:
         """How many releases were made."""
         return len(self._real.ledger)
+
+
+def _accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:
+    try:
+        mechanism.checked(value)
+    except InputError:
+        return False
+    return True
 
 
 def _wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:

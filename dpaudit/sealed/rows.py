@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
 from dpaudit.tables.expressions import Expression, quoted, read_condition, read_expression
 from dpaudit.tables.grouping import Groups, column_of, read_groups
 from dpaudit.tables.schema import LARGEST, Kind
 
 _LONGEST = 200_000
-_MOST_COLUMNS = 10_000
+MOST_COLUMNS = 10_000
 Whole = NDArray[np.int64]
 
 
@@ -49,14 +48,14 @@ class Rows:
         sql: a query that gives the code of the unit, the place of the row, and its carriers.
         known: expressions over these, by lower-case name.
         most: how many rows of a unit there can be; None where nothing bounds them.
-        part: the partition of the units and the key of these, if they were partitioned.
+        part: the key of these units, if units were partitioned.
         sample: whose rows they are, where units were drawn.
     """
 
     sql: str
     known: Mapping[str, Expression]
     most: int | None = None
-    part: tuple[str, str] | None = None
+    part: str | None = None
     sample: Sample | None = None
 
     def __post_init__(self) -> None:
@@ -92,18 +91,22 @@ class Rows:
         first = f"SELECT * FROM ({self.sql}) QUALIFY {place} <= {number}"
         return replace(self, sql=first, most=min(number, self.most or number))
 
-    def partition(self, column: object, keys: object) -> dict[str, Rows]:
-        """The rows of the units whose first row has each of some public keys.
+    def partition(self, column: object, keys: object) -> tuple[str, dict[str | int, Rows]]:
+        """The rows of the units whose first row with a value has each of some public keys.
 
         Args:
             column: of texts or whole numbers.
             keys: public ones; those that the schema lists where None.
 
+        Returns:
+            A query that gives the rows with the key of their unit, for the table ``divided``; and
+            the rows of each key, read from that table.
+
         Raises:
-            InputError: if the column has no such keys, or the rows are partitioned already.
+            InputError: if the column has no such keys, or the rows are of some units alone.
         """
-        if self.part is not None:
-            raise InputError("rows are partitioned already; partition all of them once.")
+        if self.part is not None or self.sample is not None:
+            raise InputError("rows are of some units alone; partition all units, once.")
         of = column_of(validate.text(column=column), self.known)
         listed = of.shape.values if keys is None else keys
         kind = str if of.kind is Kind.TEXT else int
@@ -116,13 +119,12 @@ class Rows:
         if len(set(listed)) < len(listed):
             raise InputError("keys has one of them twice; list each once.")
         of_unit = f"SELECT code, arg_min({of.sql}, place) AS k FROM ({self.sql}) GROUP BY code"
-        name, found = digest([self.sql, of.sql])[:16], {}
+        found = {}
         for key in listed:
             literal = quoted(key) if kind is str else str(key)
-            own = f"SELECT code FROM ({of_unit}) WHERE k = {literal}"
-            rows = f"SELECT * FROM ({self.sql}) SEMI JOIN ({own}) USING (code)"
-            found[str(key)] = replace(self, sql=rows, part=(name, str(key)))
-        return found
+            rows = f"SELECT * EXCLUDE (k) FROM divided WHERE k = {literal}"
+            found[key] = replace(self, sql=rows, part=str(key))
+        return f"SELECT * FROM ({self.sql}) JOIN ({of_unit}) USING (code) ORDER BY k, place", found
 
     def of_sample(self, sample: Sample) -> Rows:
         """The rows of the units that were drawn.
@@ -145,7 +147,7 @@ class Rows:
             InputError: if one of them is no number, or too large for whole numbers of 2^53.
         """
         texts = [columns] if isinstance(columns, str) else columns
-        if not isinstance(texts, list) or not 1 <= len(texts) <= _MOST_COLUMNS:
+        if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_COLUMNS:
             raise InputError(f"vector is of {shown(columns)}; it must be a column or a list.")
         found = [read_expression(text, self.known) for text in texts]
         for text, each in zip(texts, found, strict=True):
@@ -297,14 +299,16 @@ class Cells:
         """How many cells there are."""
         return math.prod(self.shape)
 
-    @property
-    def sql(self) -> str:
-        """The number of a row's cell, −1 of a value that is in no group."""
-        number, outside = "0", []
-        for each in self.groups.columns:
-            number = f"({number} * {len(each.labels)} + ({each.sql}))"
-            outside.append(f"({each.sql}) = {len(each.labels)}")
-        return f"CASE WHEN {' OR '.join(outside)} THEN -1 ELSE {number} END"
+    def numbers(self, places: Sequence[Whole]) -> Whole:
+        """The number of each row's cell, −1 of a value that is in no group.
+
+        Args:
+            places: of each column the group of each row.
+        """
+        inside = np.logical_and.reduce([p < n for p, n in zip(places, self.shape, strict=True)])
+        found = np.full(len(inside), -1, dtype=np.int64)
+        found[inside] = np.ravel_multi_index([each[inside] for each in places], self.shape)
+        return found
 
 
 def _matrix(matrix: object, columns: int) -> NDArray[Any]:
@@ -313,7 +317,7 @@ def _matrix(matrix: object, columns: int) -> NDArray[Any]:
         found = np.array(matrix, dtype=object)
     except ValueError:
         found = np.array(None)
-    if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= _MOST_COLUMNS:
+    if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= MOST_COLUMNS:
         raise InputError(f"matrix must be a list of rows of {columns} whole numbers each.")
     if any(type(each) is not int or abs(each) > LARGEST for each in found.ravel().tolist()):
         raise InputError("matrix must be of whole numbers of at most 2^53.")

@@ -12,7 +12,8 @@ writing                   seccomp: opened to be read alone        a read-only ro
 network                   seccomp: no socket, no address          a network of its own; Landlock
 memory of processes       seccomp: no ptrace, nothing like it     Landlock, user namespace
 signals                   seccomp                                 Landlock
-programs                  seccomp: no fork, no exec               Landlock: no exec; a limit of 0
+programs                  seccomp: no fork, no exec               Landlock: no exec; no process,
+                                                                  by a limit, but root's
 shared memory             seccomp                                 IPC of its own; a read-only root
 other descriptors         closed
 ========================  ======================================  ==============================
@@ -36,7 +37,6 @@ import site
 import socket
 import stat
 import struct
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +95,8 @@ def lacking() -> str:
         _check_machine()
     except UnsealableError as error:
         return str(error)
+    import subprocess  # its import takes longer than all walls
+
     command = [sys.executable, "-I", "-c", _TRIAL, str(Path(__file__).parents[2])]
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
@@ -382,7 +384,7 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     attempts: dict[str, list[Callable[[], object]]] = {
         "open what is private": [partial(os.open, path, os.O_RDONLY) for path in private],
-        "list where it lies": [partial(os.listdir, Path(path).parent) for path in private],
+        "list what is private": [partial(os.listdir, Path(path).parent) for path in private],
         "stat what is private": [partial(os.stat, path) for path in private],
         "write a file": [
             partial(os.open, f"{folder}/.dpaudit", writing) for folder in (".", "/tmp", "/dev/shm")

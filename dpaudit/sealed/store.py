@@ -138,6 +138,10 @@ class Store:
             listed = ", ".join(f"({code})" for code in codes)
             self._run(f"INSERT INTO {table} VALUES {listed}")
 
+    def divide(self, sql: str) -> None:
+        """Keep the rows with the key of their unit."""
+        self._run(f"CREATE TABLE divided AS {sql}")
+
     def values(self, vectors: Vectors) -> tuple[Whole, NDArray[Any]]:
         """The code of the unit of each row, and its number or array, in the order of places."""
         codes, *entries = self._columns(vectors.rows, vectors.parts)
@@ -146,8 +150,9 @@ class Store:
 
     def cells(self, cells: Cells) -> tuple[Whole, Whole]:
         """The code of the unit of each row, and the number of its cell."""
-        codes, numbers = self._columns(cells.rows, [f"({cells.sql})::BIGINT"])
-        return codes, numbers
+        groups = [f"({each.sql})::BIGINT" for each in cells.groups.columns]
+        codes, *places = self._columns(cells.rows, groups)
+        return codes, cells.numbers(places)
 
     def codes(self, rows: Rows) -> Whole:
         """The code of the unit of each row."""

@@ -22,7 +22,7 @@ from typing import Any
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
 from dpaudit.base.validate import shown
-from dpaudit.tables.schema import Kind, Shape, day_of
+from dpaudit.tables.schema import TRUTH, Kind, Shape, day_of
 
 _MOST = 2**120
 """Whole numbers of 128 bits hold sums and products of no more than this."""
@@ -47,10 +47,11 @@ _REMEDIES = {
     "chance": "what chance decides cannot be repeated; leave it out",
     "clock": "what a clock decides cannot be repeated; write the date as a constant",
 }
-_KNOWN = (
+KNOWN = (
     "columns, constants, + − *, // by a constant, comparison, BETWEEN, IN, AND, OR, NOT, CASE, "
     "COALESCE, IS NULL, LOWER, TRIM, YEAR, QUARTER, MONTH, DAY and ISODOW"
 )
+"""What expressions have, in words."""
 
 
 @dataclass(frozen=True)
@@ -192,15 +193,13 @@ class _Reader:
 
     def boolean(self, node: Any) -> Expression:
         value = bool(node.this)
-        return Expression(Shape(Kind.BOOLEAN, high=1, values=(False, True)), str(value), value)
+        return Expression(TRUTH, str(value), value)
 
     def cast(self, node: Any) -> Expression:
         """A date constant: no other cast is one that cannot fail."""
-        of_text = type(node.this).__name__ == "Literal" and node.this.is_string
-        if node.to.sql() != "DATE" or not of_text:
+        if node.to.sql() != "DATE" or not _is_text(node.this):
             raise InputError(f"{_place(node)}: only DATE '2024-01-31' is cast; declare the type.")
-        day = day_of(str(node.this.this), date=None)
-        return Expression(Shape(Kind.DATE, low=day, high=day), str(day), Fraction(day))
+        return _day(str(node.this.this))
 
     def paren(self, node: Any) -> Expression:
         return self.read(node.this)
@@ -214,32 +213,27 @@ class _Reader:
         return Expression(shape, f"(-{one.sql})", constant)
 
     def add(self, node: Any) -> Expression:
-        return self._sum(node, 1)
-
-    def subtract(self, node: Any) -> Expression:
-        return self._sum(node, -1)
-
-    def _sum(self, node: Any, sign: int) -> Expression:
         one, other = self._whole(node.this), self._whole(node.expression)
+        subtracts = type(node).__name__ == "Sub"
         dates = [each.kind is Kind.DATE for each in (one, other)]
-        if all(dates) and sign == -1:
+        if all(dates) and subtracts:
             kind = Kind.INTEGER
         elif any(dates):
-            _, days = (one, other) if dates[0] else (other, one)
-            if all(dates) or days.shape.step != 1 or (dates[1] and sign == -1):
+            days = other if dates[0] else one
+            if all(dates) or days.shape.step != 1 or (dates[1] and subtracts):
                 raise InputError(f"{_place(node)}: to a date days are added, as whole numbers.")
             kind = Kind.DATE
         else:
             kind = _wider(one.kind, other.kind)
         (a, low_a, high_a), (b, low_b, high_b), step = _common(node, one, other)
-        low, high = (low_a + low_b, high_a + high_b)
-        if sign == -1:
+        low, high = low_a + low_b, high_a + high_b
+        if subtracts:
             low, high = low_a - high_b, high_a - low_b
         if kind is Kind.DATE and not (low >= -719_162 and high <= 2_932_896):
             raise InputError(f"{_place(node)} may leave the years 1 to 9999; take fewer days.")
         if max(-low, high) >= 2**63:
             a = f"({a})::HUGEINT"
-        return Expression(Shape(kind, step, low, high), f"({a} {'+' if sign == 1 else '-'} {b})")
+        return Expression(Shape(kind, step, low, high), f"({a} {'-' if subtracts else '+'} {b})")
 
     def multiply(self, node: Any) -> Expression:
         one, other = self._numeric(node.this), self._numeric(node.expression)
@@ -341,7 +335,7 @@ class _Reader:
     def _compared(self, one: Expression, sign: str, node: Any) -> str:
         other = self.read(node)
         if one.kind is Kind.DATE and other.kind is Kind.TEXT and other.constant is not None:
-            other = self.cast_day(other)
+            other = _day(other.constant)
         if one.kind.is_whole and other.kind.is_whole:
             if (one.kind is Kind.DATE) != (other.kind is Kind.DATE):
                 raise InputError(f"{_place(node)} is a {other.kind}; compared with it is no date.")
@@ -352,10 +346,6 @@ class _Reader:
         if one.kind is Kind.TEXT and sign not in ("=", "<>"):
             raise InputError(f"{_place(node)}: texts are equal or not; their order is of a locale.")
         return f"({one.sql} {sign} {other.sql})"
-
-    def cast_day(self, text: Expression) -> Expression:
-        day = day_of(text.constant, date=None)
-        return Expression(Shape(Kind.DATE, low=day, high=day), str(day), Fraction(day))
 
     def both(self, node: Any) -> Expression:
         word = "AND" if type(node).__name__ == "And" else "OR"
@@ -439,7 +429,7 @@ _NODES: dict[str, Callable[[_Reader, Any], Expression]] = {
     "Paren": _Reader.paren,
     "Neg": _Reader.negative,
     "Add": _Reader.add,
-    "Sub": _Reader.subtract,
+    "Sub": _Reader.add,
     "Mul": _Reader.multiply,
     "IntDiv": _Reader.floor_divide,
     "Mod": _Reader.remainder,
@@ -482,7 +472,7 @@ def _refused(node: Any, name: str) -> InputError:
         kind = "chance"
     elif name.startswith("Current") or name.startswith("Now") or _word(node) in _CLOCKS:
         kind = "clock"
-    remedy = _REMEDIES.get(kind, f"expressions have {_KNOWN}")
+    remedy = _REMEDIES.get(kind, f"expressions have {KNOWN}")
     return InputError(f"{_place(node)} is not taken: {remedy}.")
 
 
@@ -497,8 +487,13 @@ def _is_text(node: Any) -> bool:
     return type(node).__name__ == "Literal" and bool(node.is_string)
 
 
+def _day(text: str) -> Expression:
+    day = day_of(text, date=None)
+    return Expression(Shape(Kind.DATE, low=day, high=day), str(day), Fraction(day))
+
+
 def _truth(sql: str) -> Expression:
-    return Expression(Shape(Kind.BOOLEAN, high=1, values=(False, True)), f"({sql})")
+    return Expression(TRUTH, f"({sql})")
 
 
 def _wider(one: Kind, other: Kind) -> Kind:

@@ -37,9 +37,7 @@ def half_width(mechanism: Mechanism, miss: float = _MISS) -> float:
     scale = _scale_of(mechanism)
     if isinstance(mechanism, Laplace):
         return _rounded(scale * math.log(1 / miss))
-    from scipy.special import ndtri
-
-    return _rounded(-scale * float(ndtri(miss / 2)))
+    return _rounded(_normal(scale, miss))
 
 
 def ratio_intervals(
@@ -72,7 +70,7 @@ def ratio_intervals(
     places = np.linspace(*ends, _CELLS + 1)
     left, right = places[:-1], places[1:]
     reach = np.array(
-        [_difference(over, under, m) for m in np.maximum(-left, right).tolist()], dtype=np.float64
+        [mean_reach(over, under, m) for m in np.maximum(-left, right).tolist()], dtype=np.float64
     )
     found = np.empty((2, len(totals)))
     for number, (total, count) in enumerate(zip(totals, counts, strict=True)):
@@ -85,8 +83,8 @@ def ratio_intervals(
     return found[0], found[1]
 
 
-def _difference(over: Mechanism, under: Mechanism, m: float) -> float:
-    """The 95 % point of |Y − mZ|, and what wholeness may add to it."""
+def mean_reach(over: Mechanism, under: Mechanism, m: float) -> float:
+    """The 95 % point of |Y − mZ|, and what wholeness may add: n times the error of a mean of n."""
     a, b = _scale_of(over), m * _scale_of(under)
     whole = sum(
         factor / 2
@@ -98,10 +96,10 @@ def _difference(over: Mechanism, under: Mechanism, m: float) -> float:
     return _laplace_sum(a, b) + whole
 
 
-def _normal(deviation: float) -> float:
+def _normal(deviation: float, miss: float = _MISS) -> float:
     from scipy.special import ndtri
 
-    return deviation * -float(ndtri(_MISS / 2))
+    return -deviation * float(ndtri(miss / 2))
 
 
 def _laplace_sum(a: float, b: float) -> float:

@@ -32,8 +32,8 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.tables.expressions import Expression, day_sql
 from dpaudit.tables.grouping import Groups, number_of
-from dpaudit.tables.measures import Aggregate, Key, Measure, Selection
-from dpaudit.tables.noise import CONFIDENCE, half_width, ratio_intervals
+from dpaudit.tables.measures import Aggregate, Measure, Selection
+from dpaudit.tables.noise import CONFIDENCE, half_width, mean_reach, ratio_intervals
 from dpaudit.tables.schema import Kind
 
 _LARGEST_WHOLE = 2**62
@@ -64,6 +64,9 @@ class Part:
     sensitivity: float
     count: int = 1
     total: int = 1
+
+
+Parts = tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Query:
     groups_per_unit: int | None = None
 
     @abstractmethod
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """Its releases, for a share of ε; of a δ, where it needs one."""
 
     @abstractmethod
@@ -118,13 +121,11 @@ class Query:
         """What an engine computes for it."""
 
     @abstractmethod
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """What is told, of what the ledger released at its labels."""
 
     @abstractmethod
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """How far a number lies from the truth at most, with 95 % probability, before any data."""
 
     @abstractmethod
@@ -199,8 +200,9 @@ class Count(Query):
     """How many rows there are, of each unit at most so many as are declared."""
 
     kind: ClassVar[str] = "count"
+    counted: ClassVar[str] = "rows"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One sum of ones."""
         return (self._sum_part(self.name, 1, 1, share, noise, whole=True),)
 
@@ -208,19 +210,17 @@ class Count(Query):
         """The number of rows."""
         return (Measure(self.name, self.selection(), Aggregate.ROWS),)
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The noisy numbers, which may be below 0, with intervals that are not."""
         return _around(self._cells(), released[self.name], half_width(parts[0].mechanism))
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """The half width of each interval."""
-        return f"±{half_width(parts[0].mechanism):g}"
+        return f"at most {half_width(parts[0].mechanism):g} {self.counted} off"
 
     def describe(self) -> str:
         """Counts of what."""
-        return f"counts of rows{self._by()}"
+        return f"counts of {self.counted}{self._by()}"
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,9 @@ class UnitCount(Count):
     """How many units have a row, in each cell."""
 
     kind: ClassVar[str] = "count_units"
+    counted: ClassVar[str] = "units"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One vector, of which a unit moves so many entries by 1 each."""
         if noise is Noise.GAUSSIAN:
             length = _root(self.moved)
@@ -244,10 +245,6 @@ class UnitCount(Count):
             selection = replace(selection, rows=None, groups=None)
         return (Measure(self.name, selection, Aggregate.UNITS),)
 
-    def describe(self) -> str:
-        """Counts of what."""
-        return f"counts of units{self._by()}"
-
 
 @dataclass(frozen=True)
 class Sum(Query):
@@ -260,7 +257,7 @@ class Sum(Query):
     kind: ClassVar[str] = "sum"
     of: Expression = field(kw_only=True)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One sum, in steps."""
         low, high = self.of.shape.low, self.of.shape.high
         span = max(high, 0) - min(low, 0)
@@ -271,9 +268,7 @@ class Sum(Query):
         selection = self.selection(f"{self.of.sql} IS NOT NULL")
         return (Measure(self.name, selection, Aggregate.SUM, self.of.sql),)
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The noisy sums in the column's own unit."""
         step, width = float(self.of.shape.step), half_width(parts[0].mechanism)
         steps = np.asarray(released[self.name], dtype=np.float64)
@@ -283,9 +278,9 @@ class Sum(Query):
         """The sum in the column's own unit."""
         return float(integers[self.name] * self.of.shape.step)
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """The half width of each interval."""
-        return f"±{half_width(parts[0].mechanism) * float(self.of.shape.step):.6g}"
+        return f"at most {up(half_width(parts[0].mechanism) * float(self.of.shape.step))} off"
 
     def describe(self) -> str:
         """Sums of what."""
@@ -310,7 +305,7 @@ class Mean(Sum):
     def _labels(self) -> tuple[str, str]:
         return f"{self.name}: sum", f"{self.name}: count"
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """Sum and number, for half of the share each; for normal noise the squares add up."""
         half = share / (math.sqrt(2) if noise is Noise.GAUSSIAN else 2)
         low, high = self.of.shape.low - self._middle, self.of.shape.high - self._middle
@@ -329,9 +324,7 @@ class Mean(Sum):
             Measure(count, selection, Aggregate.ROWS),
         )
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The quotients within the range, and the means that fit both noises together."""
         shape, middle = self.of.shape, self._middle
         step = float(shape.step)
@@ -351,13 +344,13 @@ class Mean(Sum):
             float((Fraction(total, count) + self._middle) * self.of.shape.step) if count else None
         )
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """The half widths of both parts, of which that of the quotient follows for any number."""
-        step = float(self.of.shape.step)
-        total = half_width(parts[0].mechanism) * step
-        return (
-            f"±{total:.4g}/n near the middle of the range, n ± {half_width(parts[1].mechanism):g}"
-        )
+    def expected_error(self, parts: Parts) -> str:
+        """Of so many rows that their noise hardly matters, for means at the ends of the range."""
+        over, under = (part.mechanism for part in parts)
+        furthest = self.of.shape.high - self._middle
+        rows = 10 ** math.ceil(math.log10(20 * max(1.0, half_width(under))))
+        off = mean_reach(over, under, float(furthest)) * float(self.of.shape.step) / rows
+        return f"about {off:.3g} off for {rows} rows, {off / 10:.3g} for {10 * rows}"
 
     def describe(self) -> str:
         """Means of what."""
@@ -392,7 +385,7 @@ class Quantiles(Query):
         one = max(share.numerator, share.denominator - share.numerator)
         return self.rows * (share.denominator if self.replaces else one)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """A choice for each quantile and cell; a unit moves those of its own cells."""
         each = _down(share / (self.moved * len(self.at)))
         return tuple(
@@ -426,28 +419,26 @@ class Quantiles(Query):
             values.append(-np.minimum(lost, _LARGEST_FLOAT).astype(np.float64))
         return values
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
+            note = f"{_behind(self._rows_off(q, part))}, {CONFIDENCE:.0%}"
             places = np.ravel(released[part.at]).tolist()
             for cell, chosen in zip(self._cells(), places, strict=True):
                 value = self.of.shape.of_steps(self.candidates[chosen])
-                found.append(Estimate((*cell, f"{float(q):g}"), value, note=self._near(q, part)))
+                found.append(Estimate((*cell, f"{float(q):g}"), value, note=note))
         return tuple(found)
 
-    def _near(self, share: Fraction, part: Part) -> str:
+    def _rows_off(self, share: Fraction, part: Part) -> float:
         """McSherry and Talwar 2007, Theorem 6, for as many candidates as there are."""
         assert isinstance(part.mechanism, ExponentialMechanism)
         few = math.log(len(self.candidates) / (1 - CONFIDENCE)) * 2 / part.mechanism.epsilon
-        rows = few * part.mechanism.utility_sensitivity / share.denominator
-        return f"within {up(rows)} rows of the best candidate in rank, {CONFIDENCE:.0%}"
+        return few * part.mechanism.utility_sensitivity / share.denominator
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """How many rows lie between the chosen candidate and the best one."""
-        return self._near(self.at[0], parts[0])
+    def expected_error(self, parts: Parts) -> str:
+        """How many rows lie between the chosen candidate and the best one, of any quantile."""
+        return _behind(max(map(self._rows_off, self.at, parts)))
 
     def describe(self) -> str:
         """Quantiles of what."""
@@ -472,7 +463,7 @@ class MostFrequent(Query):
         """The rank alone."""
         return ("rank",)
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """K choices at once: of each value one unit changes the number by 1 at most."""
         mechanism = TopK(epsilon=_down(share / self.k), utility_sensitivity=1.0, k=self.k)
         return (Part(self.name, mechanism, 1.0),)
@@ -487,28 +478,27 @@ class MostFrequent(Query):
         """The numbers of units, without *other*."""
         return [np.minimum(found.ravel()[:-1], _LARGEST_FLOAT).astype(np.float64)]
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The values by rank."""
         labels = [each[0] for each in self.values.labels()]
         chosen = np.ravel(released[self.name]).tolist()
-        note = self.expected_error(parts)
+        note = f"{self.expected_error(parts)}, {CONFIDENCE:.0%} for all"
         return tuple(
             Estimate((str(rank),), labels[int(place)], note=note)
             for rank, place in enumerate(chosen, start=1)
         )
 
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
+    def expected_error(self, parts: Parts) -> str:
         """McSherry and Talwar 2007, Theorem 6, for each of the choices."""
         assert isinstance(parts[0].mechanism, TopK)
         each = parts[0].mechanism.epsilon
         units = 2 / each * math.log((self.values.size - 1) * self.k / (1 - CONFIDENCE))
-        return f"each within {up(units)} units of the best that was left, {CONFIDENCE:.0%} for all"
+        return f"each at most {math.ceil(units)} units behind the best that was left"
 
     def describe(self) -> str:
         """The most frequent values of which column."""
-        return f"the {self.k} most frequent values of {self.values.names[0]}"
+        several = f"{self.k} most frequent values" if self.k > 1 else "most frequent value"
+        return f"the {several} of {self.values.names[0]}"
 
 
 @dataclass(frozen=True)
@@ -533,7 +523,7 @@ class UnknownKeys(Query):
     def _keys_of_one(self) -> int:
         return self.rows if self.groups_per_unit is None else self.groups_per_unit
 
-    def parts(self, share: float, noise: Noise, delta: float) -> tuple[Part, ...]:
+    def parts(self, share: float, noise: Noise, delta: float) -> Parts:
         """One stable histogram."""
         if not delta > 0:
             raise InputError(
@@ -563,34 +553,31 @@ class UnknownKeys(Query):
         )
         return (Measure(self.name, chosen, Aggregate.KEYS),)
 
-    def told(self, keys: tuple[Key, ...], released: Any, part: Part) -> tuple[Estimate, ...]:
+    def estimates(self, parts: Parts, released: Mapping[str, Any]) -> tuple[Estimate, ...]:
         """The keys whose noisy count is told, with intervals that hold for each key beforehand."""
-        assert isinstance(part.mechanism, StableHistogram)
-        width = half_width(DiscreteLaplace(scale=part.mechanism.scale))
-        counts = np.ravel(released).tolist()
+        keys, counts = released[self.name]
+        width = half_width(DiscreteLaplace(scale=_histogram(parts).scale))
         return tuple(
             Estimate(key, int(count), max(1.0, count - width), count + width)
-            for key, count in zip(keys, counts, strict=True)
+            for key, count in zip(keys, np.ravel(counts).tolist(), strict=True)
             if count
         )
 
-    def estimates(
-        self, parts: tuple[Part, ...], released: Mapping[str, Any]
-    ) -> tuple[Estimate, ...]:
-        """As :meth:`told`, of the pair of keys and counts."""
-        keys, counts = released[self.name]
-        return self.told(keys, counts, parts[0])
-
-    def expected_error(self, parts: tuple[Part, ...]) -> str:
-        """The half width, and from which count on a key is told."""
-        mechanism = parts[0].mechanism
-        assert isinstance(mechanism, StableHistogram)
+    def expected_error(self, parts: Parts) -> str:
+        """The half width, and the least noisy count that is told."""
+        mechanism = _histogram(parts)
         width = half_width(DiscreteLaplace(scale=mechanism.scale))
-        return f"±{width:g}, told from a noisy count of {mechanism.threshold:g} on"
+        return f"at most {width:g} units off; noisy counts below {mechanism.threshold:g} are hidden"
 
     def describe(self) -> str:
         """Frequent keys of which columns."""
         return f"frequent values of {' and '.join(self.names)}"
+
+
+def _histogram(parts: Parts) -> StableHistogram:
+    mechanism = parts[0].mechanism
+    assert isinstance(mechanism, StableHistogram)
+    return mechanism
 
 
 def _around(
@@ -601,6 +588,10 @@ def _around(
         Estimate(cell, value, max(least, value - width), max(least, value + width))
         for cell, value in zip(cells, np.ravel(released).tolist(), strict=True)
     )
+
+
+def _behind(rows: float) -> str:
+    return f"at most {math.ceil(rows)} rows from the best rank"
 
 
 def _root(square: int) -> float:

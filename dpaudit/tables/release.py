@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.files import digest
 from dpaudit.certificate import Claim
 from dpaudit.certificate.records import ReleaseRecord
+from dpaudit.mechanisms import DiscreteLaplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, TrustModel
 from dpaudit.tables.engines.cluster import measured_on_cluster
 from dpaudit.tables.engines.duck import Layout, measured
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 _OF_KEYS = 0.5
 """Share of the claim's δ that thresholds of unknown keys may use; the rest is for composition."""
+_TOLERANCE = 1e-4
+"""Of the noise, relative to the least."""
+_FEW_STEPS = 1000.0
+"""By which whole numbers move, of a guess of the noise: each step is work for an accountant."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +118,17 @@ class Release:
         """
         refused: dict[float, Exception] = {}
 
-        def meets(factor: float) -> bool:
+        def meets(factor: float, *, coarse: bool = False) -> bool:
             try:
-                return self.claim.excess(compose(self._plan(self._parts(factor)))) is None
+                plan = self._plan(self._parts(factor), coarse=coarse)
+                return self.claim.excess(compose(plan)) is None
             except (InputError, UnsupportedError) as error:
                 refused[factor] = error
                 return False
 
-        factor = least_noise(meets, tolerance=1e-4)
+        factor = least_noise(partial(meets, coarse=True), _TOLERANCE)
+        if factor is not None:
+            factor = least_noise(meets, _TOLERANCE, near=factor)
         if factor is None:
             if 1.0 in refused:  # and not for noise that is too wide to be drawn
                 raise refused[1.0]
@@ -147,7 +155,8 @@ class Release:
         """
         return self._plan(self.parts)
 
-    def _plan(self, parts: Mapping[str, Sequence[Part]]) -> Plan:
+    def _plan(self, parts: Mapping[str, Sequence[Part]], *, coarse: bool = False) -> Plan:
+        every = [part for own in parts.values() for part in own]
         return Plan.of(
             *(
                 Invocation(
@@ -160,8 +169,7 @@ class Release:
                     total=part.total,
                     at=part.at,
                 )
-                for own in parts.values()
-                for part in own
+                for part in (map(_coarse, every) if coarse else every)
             )
         )
 
@@ -223,6 +231,15 @@ class Release:
             "queries": {query.name: list(_bias(query, found)) for query in self.queries},
             "note": "Bounds that are chosen after reading this are no longer public.",
         }
+
+
+def _coarse(part: Part) -> Part:
+    """Whole-number noise as if its steps were larger: nearly as private, and soon computed."""
+    mechanism = part.mechanism
+    if not isinstance(mechanism, DiscreteLaplace) or part.sensitivity <= _FEW_STEPS:
+        return part
+    scale = mechanism.scale * _FEW_STEPS / part.sensitivity
+    return replace(part, mechanism=DiscreteLaplace(scale=scale), sensitivity=_FEW_STEPS)
 
 
 def _released(ledger: Ledger, part: Part, values: Sequence[Any]) -> Any:

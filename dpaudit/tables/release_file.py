@@ -22,6 +22,7 @@ from dpaudit.tables.engines.duck import Layout, PublicTable
 from dpaudit.tables.engines.sources import CsvFile, DuckDbFile, ParquetFile, Source
 from dpaudit.tables.expressions import Expression, read_condition, read_expression
 from dpaudit.tables.grouping import column_of, edges_of, read_groups
+from dpaudit.tables.keys import ASKS, DATA, JOIN, PRIVACY, QUERY
 from dpaudit.tables.queries import (
     Count,
     Mean,
@@ -36,16 +37,6 @@ from dpaudit.tables.queries import (
 from dpaudit.tables.release import Release
 from dpaudit.tables.schema import by_name, read_columns
 
-_DATA = ("source", "table", "delimiter", "quote", "unit", "columns", "derived", "join")
-_PRIVACY = (
-    "relation",
-    "claim",
-    "rows_per_unit",
-    "groups_per_unit",
-    "noise",
-    "unit",
-    "trust",
-)
 _MOST_COLUMNS = 100
 _CANDIDATES = 100
 _LIGHTEST = 1e-6
@@ -73,8 +64,8 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
     """
     content = toml_tables.table("release file", content, ("data", "privacy", "query"))
     folder = folder or Path()
-    data = toml_tables.table("data", content.get("data"), _DATA)
-    privacy = toml_tables.table("privacy", content.get("privacy"), _PRIVACY)
+    data = toml_tables.table("data", content.get("data"), DATA)
+    privacy = toml_tables.table("privacy", content.get("privacy"), PRIVACY)
     source, layout, known = read_table(data, folder)
     relation = _relation(privacy)
     if "claim" not in privacy:
@@ -209,8 +200,7 @@ def _layout(
 
 def _public(join: object, folder: Path) -> PublicTable:
     with toml_tables.within("join"):
-        keys = ("source", "table", "delimiter", "quote", "key", "on", "columns")
-        given = toml_tables.table("join", join, keys)
+        given = toml_tables.table("join", join, JOIN)
         on = validate.text(on=given.get("on"))
         key = validate.text(key=given.get("key", on))
         return PublicTable(
@@ -258,16 +248,15 @@ class _Queries:
     def read(self, item: object, number: int) -> Query:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
-        kinds = [kind for kind in _KINDS if kind in item]
+        kinds = [kind for kind in ASKS if kind in item]
         if len(kinds) != 1:
             said = f"asks for {' and '.join(kinds)}" if kinds else "asks for nothing"
             raise InputError(
-                f"it {said}; it must have one of {', '.join(_KINDS)}, for example: {_EXAMPLE}."
+                f"it {said}; it must have one of {', '.join(ASKS)}, for example: {_EXAMPLE}."
             )
         (kind,) = kinds
-        own, make = _KINDS[kind]
-        keys = ("name", kind, "where", "weight", "rows_per_unit", "groups_per_unit", *own)
-        given = toml_tables.table("query", item, keys)
+        _, own = ASKS[kind]
+        given = toml_tables.table("query", item, (kind, *QUERY, *own))
         rows = _count(given, "rows_per_unit") or self.rows
         if rows is None:
             raise InputError(
@@ -287,7 +276,7 @@ class _Queries:
         }
         if "by" in own:
             facts["groups"] = read_groups(given.get("by"), self.known)
-        return make(self, given, facts)
+        return _MAKERS[kind](self, given, facts)
 
     def expression(self, text: object, **field: object) -> Expression:
         """A column or an expression that is summed, or whose quantiles are asked for."""
@@ -303,7 +292,8 @@ _Made = Callable[[_Queries, dict[str, Any], dict[str, Any]], Query]
 
 def _counted(kind: type[Count], reader: _Queries, given: Any, facts: Any) -> Query:
     if given[kind.kind] is not True:
-        raise InputError(f"{kind.kind} is {shown(given[kind.kind])}; it must be true.")
+        said = f"{kind.kind} is {shown(given[kind.kind])}; it must be true"
+        raise InputError(f"{said}, of rows count and of units count_units.")
     return kind(**facts)
 
 
@@ -362,15 +352,15 @@ def _unknown(reader: _Queries, given: Any, facts: Any) -> Query:
     return UnknownKeys(**facts, names=tuple(names), expressions=found)
 
 
-_KINDS: dict[str, tuple[tuple[str, ...], _Made]] = {
-    "count": (("by",), partial(_counted, Count)),
-    "count_units": (("by",), partial(_counted, UnitCount)),
-    "sum": (("by",), partial(_summed, Sum)),
-    "mean": (("by",), partial(_summed, Mean)),
-    "median": (("by", "candidates"), partial(_quantiles, "median")),
-    "quantiles": (("by", "at", "candidates"), partial(_quantiles, "quantiles")),
-    "histogram": (("edges",), _histogram),
-    "top": (("k",), _most_frequent),
-    "keys": ((), _unknown),
+_MAKERS: dict[str, _Made] = {
+    "count": partial(_counted, Count),
+    "count_units": partial(_counted, UnitCount),
+    "sum": partial(_summed, Sum),
+    "mean": partial(_summed, Mean),
+    "median": partial(_quantiles, "median"),
+    "quantiles": partial(_quantiles, "quantiles"),
+    "histogram": _histogram,
+    "top": _most_frequent,
+    "keys": _unknown,
 }
-"""What a query may ask for: the keys beside those of all queries, and what makes it."""
+"""What makes the query of each kind."""

@@ -18,6 +18,7 @@ from typing import Any
 from dpaudit.base import toml_tables, validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
+from dpaudit.tables.keys import COLUMN
 
 LARGEST = 2**53
 """Of the whole numbers that a column carries: floats hold each of them."""
@@ -82,6 +83,10 @@ class Shape:
         return int(exact)
 
 
+TRUTH = Shape(Kind.BOOLEAN, high=1, values=(False, True))
+"""False or true."""
+
+
 def day_of(value: object, **field: object) -> int:
     """Days since 1970 of a public date.
 
@@ -117,8 +122,7 @@ class Column:
         """
         with toml_tables.within(f"columns.{name:.80}"):
             validate.text(column=name)
-            keys = ("type", "values", "range", "step")
-            given = toml_tables.table("column", table, keys)
+            given = toml_tables.table("column", table, COLUMN)
             kind = Kind(toml_tables.chosen([*Kind], type=given.pop("type", None)))
             if kind is not Kind.NUMBER and "step" in given:
                 raise InputError(f"step is given for {kind} values; only numbers have one.")
@@ -135,7 +139,7 @@ def _text(kind: Kind, given: Mapping[str, Any]) -> Shape:
 def _boolean(kind: Kind, given: Mapping[str, Any]) -> Shape:
     if "values" in given:
         raise InputError("values is given for truth values; these are false and true.")
-    return Shape(kind, high=1, values=(False, True))
+    return TRUTH
 
 
 def _whole(kind: Kind, given: Mapping[str, Any]) -> Shape:
@@ -149,6 +153,10 @@ def _whole(kind: Kind, given: Mapping[str, Any]) -> Shape:
     ends = given.get("range")
     if not isinstance(ends, list | tuple) or len(ends) != 2:
         raise InputError(f"range is {shown(ends)}; it must have two ends, as range = [0, 110].")
+    if kind is not Kind.DATE and any(isinstance(end, str) for end in ends):
+        raise InputError(
+            f"range is {shown(ends)}; it must have numbers that are known without the data."
+        )
     step = Fraction(1)
     if kind is Kind.NUMBER:
         step = Fraction(str(validate.positive(step=given.get("step"))))

@@ -69,6 +69,7 @@ from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
 from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_subject
+from dpaudit.workflow.summary import NO_AUDIT
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
@@ -292,8 +293,6 @@ def _apart(report: ReplayReport) -> float:
     return math.sqrt(math.fsum(share * share for share in finite))
 
 
-NO_AUDIT = "No audit was made: "
-"""How a certificate begins to say why nobody attacked it."""
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
 
 _OF_RELEASE = (

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,12 +22,8 @@ from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, OtherSubjectError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import (
-    FLOAT_NOISE,
-    float_samplers,
-    is_drawn_exactly,
-)
+from dpaudit.certificate import Certificate, Severity, with_witness
+from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -40,14 +36,15 @@ from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
 from dpaudit.project.targets import Target, find_target, parse_settings
-from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
 from dpaudit.reporting import render_to
-from dpaudit.sealed.messages import printable
+from dpaudit.reporting.text import visible
 from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.rehearsing import rehearse_on
 from dpaudit.workflow.results import abridged, prepared, write_results
 from dpaudit.workflow.sealing import NOT_SEALED, SealedRun, UnsealedError, is_sealable, sealed_run
+
+if TYPE_CHECKING:
+    from dpaudit.rehearsal.rehearse import RehearsalOutcome
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
@@ -115,7 +112,7 @@ def run_subject(
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
     rehearse: bool = True,
-    most: int = MOST_NEIGHBOURS,
+    most: int | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
     sealed: bool = False,
@@ -138,7 +135,7 @@ def run_subject(
         durability: what a line of the ledger survives before its noise is drawn.
         anchor: file, on another disk, that keeps the head of the ledger.
         rehearse: put the code to the test first.
-        most: neighbours that are tried even where runs take long.
+        most: neighbours that are tried even where runs take long; a rehearsal's own without it.
         charging: where a deployment is charged, before it releases anything.
         witness: whether the independent checker proves it too; None where that is cheap.
         sealed: refuse what cannot be sealed, in place of running it in one process.
@@ -176,19 +173,21 @@ def run_subject(
 
 
 def _open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Target:
-    """A target that runs in this process; a sealed subject for a reason alone.
+    """A target that runs in this process; a sealed subject for a reason alone, which is told.
 
     Raises:
         InputError: if it is a sealed subject and no reason is given.
     """
     target = find_target(name, settings)
-    if isinstance(target.subject, OpenSubject) and not reason:
+    if not isinstance(target.subject, OpenSubject):
+        return target
+    if not reason:
         raise InputError(
             f"{name:.80} is a SealedSubject that was not known as one without running its file; "
             "name SealedSubject in that file, so that its runs are sealed."
         )
-    said = (_found(NOT_SEALED, reason=reason),) if reason else ()
-    return replace(target, findings=(*target.findings, *said))
+    said = _found(NOT_SEALED, reason=reason)
+    return replace(target, findings=(*target.findings, said))
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class RunOptions:
     durability: Durability = Durability.PROCESS
     anchor: Path | None = None
     rehearse: bool = True
-    most: int = MOST_NEIGHBOURS
+    most: int | None = None
     charging: Charging | None = None
     witness: bool | None = None
 
@@ -282,6 +281,10 @@ def run_target(
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None
     if options.rehearse and target.subject.sees_rows:
+        # Loaded here: a release goes without the statistics of a rehearsal, which load slowly.
+        from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS
+        from dpaudit.workflow.rehearsing import rehearse_on
+
         rehearsal = rehearse_on(
             target.subject,
             name,
@@ -289,7 +292,7 @@ def run_target(
             data,
             plan=target.plan,
             seed=seed or 0,
-            most=options.most,
+            most=MOST_NEIGHBOURS if options.most is None else options.most,
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
@@ -366,8 +369,10 @@ def tried_on_made_up_rows(
         except OtherSubjectError:
             return None
         except UnsealedError as error:
-            _require_made_up(name, options.data)
             target = _open_target(name, settings, str(error))
+            if not isinstance(target.subject, OpenSubject):
+                return None
+            _require_made_up(name, options.data)
             target = replace(target, subject=on_made_up_rows(target.subject, options.data))
             run_target(target, name, folder, options)
             return target
@@ -431,7 +436,7 @@ def _made(run: SealedRun, journal: Path) -> int:
 
 def _say(text: str) -> None:
     """Show what the code prints: it follows from releases and public facts."""
-    sys.stderr.write(printable(text))
+    sys.stderr.write(visible(text))
     sys.stderr.flush()
 
 
@@ -456,18 +461,18 @@ def _written(
     rows = [_found("made-up-data", data=ran.data)] if made_up else []
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
-    certificate = certified(target, extra=(*rows, *_noise_findings(record), *left))
+    certificate = certified(target, extra=(*rows, *run_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = with_witness(certificate, wanted=account.options.witness)
-    certificate = certificate.with_run(run | {"ledger": record}, account.options.seed)
+    kept_rows = {} if target.release is None else {"results": abridged(run["results"])}
+    certificate = certificate.with_run(run | kept_rows | {"ledger": record}, account.options.seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     tables: tuple[Path, ...] = ()
     if target.release is not None:
         tables = write_results(run["results"], folder, made_up=made_up)
-        run["results"] = abridged(run["results"])
     written = (*tables, account.journal, *save(certificate, folder))
     account.ran(certificate)
     if ran.owner is None:
@@ -575,14 +580,3 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     """Write a certificate and its report into a folder."""
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
-
-
-def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """Tell how the noise of a run was drawn, where that is no deployment's way."""
-    drawn = float_samplers(record)
-    if record["seeded"]:
-        yield _found("seeded-noise")
-    elif drawn:
-        yield _found("float-sampler", sampler=drawn[0])
-    for sampler in record.get("external", ()):
-        yield _found("noise-drawn-elsewhere", sampler=sampler)

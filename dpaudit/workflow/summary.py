@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dpaudit.accounting import Guarantee
 from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, Standing
-from dpaudit.workflow.attacking import NO_AUDIT
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 from dpaudit.workflow.sealing import NOT_SEALED
+
+NO_AUDIT = "No audit was made: "
+"""How a certificate begins to say why nobody attacked it."""
 
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
 BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
@@ -30,6 +31,7 @@ SECRET = bytes(range(32))
 MOST_BY_HAND = 10**7
 """Rows beyond which one query wants more memory than most machines have."""
 ROWS, KEYS, PER_UNIT, MOST = 5, 100, 10, 1000
+NAMES = [f"k{number}" for number in range(KEYS)]
 
 
 def make(path: Path, rows: int) -> None:
@@ -42,32 +44,40 @@ def make(path: Path, rows: int) -> None:
     duckdb.connect().execute(f"COPY ({table} FROM range({rows}) t(i)) TO '{path}' (HEADER)")
 
 
+def declared(source: str) -> str:
+    """The text of a release file."""
+    return f"""
+[data]
+source = "{source}"
+unit = "unit"
+columns.key = {{ type = "text", values = {json.dumps(NAMES)} }}
+columns.amount = {{ type = "number", range = [0, {MOST}], step = 0.01 }}
+
+[privacy]
+relation = "add-remove"
+claim = {{ epsilon = 1 }}
+rows_per_unit = {ROWS}
+
+[[query]]
+name = "count"
+count = true
+by = "key"
+
+[[query]]
+name = "sum"
+sum = "amount"
+by = "key"
+"""
+
+
 def ours(path: Path) -> list[Any]:
     """By a release file."""
-    names = [f"k{n}" for n in range(KEYS)]
-    release = read_release(
-        {
-            "data": {
-                "source": path.name,
-                "unit": "unit",
-                "columns": {
-                    "key": {"type": "text", "values": names},
-                    "amount": {"type": "number", "range": [0, MOST], "step": 0.01},
-                },
-            },
-            "privacy": {"relation": "add-remove", "claim": {"epsilon": 1}, "rows_per_unit": ROWS},
-            "query": [
-                {"name": "count", "count": True, "by": "key"},
-                {"name": "sum", "sum": "amount", "by": "key"},
-            ],
-        },
-        path.parent,
-    )
+    release = read_release(tomllib.loads(declared(path.name)), path.parent)
     from dpaudit.tables.engines.duck import measured
 
     found = measured(release.source, release.layout, release.measures, SECRET).integers
     counts, sums = (found[name][:KEYS, 0].tolist() for name in ("count", "sum"))
-    return sorted([name, *each] for name, *each in zip(names, counts, sums, strict=True))
+    return sorted([name, *each] for name, *each in zip(NAMES, counts, sums, strict=True))
 
 
 def by_hand(path: Path, *, bounded: bool = True) -> list[Any]:

@@ -14,6 +14,8 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.project.project_file import read_project_file
 from dpaudit.reporting import suffixes
 from dpaudit.signing.policy import read_policy
+from dpaudit.tables import keys
+from dpaudit.tables.release_file import read_release
 
 HOME = Path(__file__).parents[2] / "docs" / "site"
 
@@ -109,6 +111,43 @@ def test_the_examples_of_keys_are_read(pages, tmp_path):
     assert read_policy(path).threshold == 1
     path.write_text(lines("", {key: policy["policy"][key] for key in ("book", "current")}), "utf-8")
     assert read_policy(path).current
+
+
+def test_every_key_of_a_release_file_is_there_with_a_value_that_is_read(pages):
+    """Each query that can be asked for, with all that goes with it, and every key of each table."""
+    pytest.importorskip("sqlglot")
+    given, text = EXAMPLES["release"], pages["reference/release-file.md"]
+    for table, known in RELEASE_TABLES.items():
+        assert set(given[table]) == set(known)
+        for key in known:
+            assert f"| `{key}` | " in text
+    ward, cost = given["data"]["columns"]["ward"], dict(given["column"])
+    cost.pop("values")
+    columns = {"ward": ward, "cost": cost, "town": {"type": "text"}}
+    columns["age"] = {"type": "integer", "range": [0, 110]}
+    queries = [
+        {**given["query"], "name": kind, kind: given["asks"][kind]}
+        | {key: given["beside"][key] for key in own}
+        for kind, (_, own) in keys.ASKS.items()
+    ]
+    other = {key: given["join"][key] for key in ("source", "on", "key", "columns")}
+    for join in (given["data"]["join"], other):
+        data = given["data"] | {"columns": columns, "join": join}
+        data.pop("table")
+        content = {"data": data, "privacy": given["privacy"], "query": queries}
+        release = read_release(content)
+        assert [query.name for query in release.queries] == [*keys.ASKS]
+
+
+RELEASE_TABLES = {
+    "data": keys.DATA,
+    "column": keys.COLUMN,
+    "join": keys.JOIN,
+    "privacy": keys.PRIVACY,
+    "query": keys.QUERY,
+    "asks": keys.ASKS,
+    "beside": keys.BESIDE,
+}
 
 
 def test_defaults_of_a_project_are_those_of_a_project(pages):

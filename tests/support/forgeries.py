@@ -33,6 +33,7 @@ from dpaudit import (
 )
 from dpaudit.base import files
 from dpaudit.certificate import Certificate, Standing
+from dpaudit.certificate.findings import run_findings
 from dpaudit.ledger import summarise_journal
 from dpaudit.plan import Plan
 from dpaudit.signing.keys import key_id, load_private, new_key
@@ -850,6 +851,13 @@ def restated(world, **changes):
     return replace(changed, assumptions=changed.known_assumptions())
 
 
+def seeded(world):
+    run = copy.deepcopy(dict(world.certificate.run))
+    run["ledger"]["seeded"] = True
+    findings = (*world.certificate.findings, *run_findings(run["ledger"]))
+    return restated(world, run=run, seed=7, findings=findings)
+
+
 def with_subject(**changes):
     return lambda world: restated(world, subject=replace(world.certificate.subject, **changes))
 
@@ -868,7 +876,8 @@ for name, (certificate, told) in {
     "an unsure audit": (with_audit(confidence=0.5), "no audit of what is stated"),
     "an audit of few runs": (with_audit(runs=999), "no audit of what is stated"),
     "an audit of another kind": (with_audit(method="a white-box"), "no audit of what is stated"),
-    "seeded noise": (with_ledger(seeded=True), "exact samplers"),
+    "seeded noise": (with_ledger(seeded=True), "findings lack 'seeded-noise'"),
+    "seeded noise that is told": (seeded, "exact samplers"),
     "floats": (
         with_ledger(samplers={"opendp 0.12, exact": 2, "numpy": 1}),
         "findings lack 'float-noise'",

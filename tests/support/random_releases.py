@@ -12,6 +12,7 @@ from brute_tables import rows_of, whole_numbers
 from random_expressions import Made, Maker
 
 from dpaudit.base.errors import InputError
+from dpaudit.plan import AddRemove
 from dpaudit.tables.release import Release
 from dpaudit.tables.release_file import read_release
 
@@ -170,9 +171,16 @@ def _rows(rng: random.Random, largest: int) -> list[list[str]]:
     return rows
 
 
-def random_rows_of(rng: random.Random, unit: str, size: int) -> list[list[str]]:
-    """Rows of one unit."""
-    return [[unit, *(rng.choice(values) for values in _FIELDS.values())] for _ in range(size)]
+def neighbour_of(made: RandomRelease, rng: random.Random) -> list[list[str]]:
+    """The rows without one unit; under replace-one with other rows of it, or of another one."""
+    gone = rng.choice(made.rows)[0]
+    rest = [row for row in made.rows if row[0] != gone]
+    if not isinstance(made.release.relation, AddRemove):
+        unit = rng.choice([gone, "somebody else"])
+        size = rng.choice([0, 1, 4, 50])
+        rest += [[unit, *(rng.choice(values) for values in _FIELDS.values())] for _ in range(size)]
+    rng.shuffle(rest)
+    return rest
 
 
 def _fitting(make: Any, data: Any, privacy: Any, derived: dict[str, Made]) -> Made | None:

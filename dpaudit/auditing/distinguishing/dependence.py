@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from dpaudit.base.errors import InconclusiveError
 from dpaudit.mechanisms.pairs import Floats
@@ -140,8 +139,10 @@ def _of_repeats(
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     several = starts[np.diff(starts, append=len(values)) > 1]
     if several.size and share < 1:
+        from scipy.stats import binom
+
         home = np.repeat(np.arange(len(counts)), counts.astype(int))[order]
         within = int((home[several] == home[several + 1]).sum())
-        chance = float(stats.binom.logsf(within - 1, several.size, share))
+        chance = float(binom.logsf(within - 1, several.size, share))
         shown = f"repeat in {within} of {several.size} cases where {share * several.size:.2g} would"
         yield _Evidence(f"exact values of {unit}", shown, chance)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpaudit.auditing.distinguishing.dependence import some_columns
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
@@ -43,6 +42,8 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
     number = min(MOST_SINGLE, runs // BATCH)
     if number < FEWEST_SINGLE:
         return False
+    from scipy.stats import ks_2samp
+
     single = replace(experiment, one_by_one=True).both(Chunk(Stage.CHECK, 10, 0, number))
     batch = experiment.both(Chunk(Stage.CHECK, 11, 0, BATCH * number))
     for side, one, many in zip(Side, single, batch, strict=True):
@@ -57,7 +58,7 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
         tails = math.log(4 * 2 * len(columns) / ERROR)
         allowed = sum(math.sqrt(tails / (2 * len(each))) for each in (one, many))
         found = max(
-            stats.ks_2samp(one[:, column], many[:, column], method="asymp").statistic
+            ks_2samp(one[:, column], many[:, column], method="asymp").statistic
             for column in columns
         )
         if found > allowed:

@@ -38,7 +38,8 @@ from dpaudit.tables.schema import Column, Kind, Shape
 _MEMORY = "600MB"
 _BYTES_OF_BUCKET = 24_000_000
 _MOST_BUCKETS = 256
-_ROWS_BETWEEN_WRITES = 100_000
+_ROWS_BETWEEN_WRITES = 20_000
+"""Of each bucket, which waits in memory: there are a hundred buckets of a hundred million rows."""
 _DIGITS = 12
 """Of the hash by which rows are ordered: as many as are compared fastest; columns decide ties."""
 

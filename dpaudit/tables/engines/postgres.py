@@ -15,20 +15,31 @@ from urllib.parse import parse_qs, urlsplit
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.optional_import import optional_import
-from dpaudit.tables.engines.sources import CsvFile, Relation, identifier
+from dpaudit.tables.engines.sources import CsvFile, Relation, identifier, no_table
 
-_TEXTS = (
+_SETTINGS = (
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL extra_float_digits = 1",
     "SET LOCAL bytea_output = 'hex'",
+    "SET LOCAL row_security = off",
 )
-"""How values are written as texts, whatever the server or the user has set."""
+"""How values are written as texts, whatever the server or the user has set; and all rows or none,
+as a policy can hide a row for what others hold."""
+_STORED = """
+    WITH RECURSIVE parts (oid) AS (
+        SELECT to_regclass(%s)::oid
+        UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN parts ON inhparent = parts.oid
+    )
+    SELECT bool_and(relkind IN ('r', 'p')) FROM parts JOIN pg_catalog.pg_class USING (oid)
+"""
+"""Whether a table and all its parts are ordinary or partitioned ones: no view, materialised or not,
+and nothing foreign, which can be a view of its server."""
 
 
 @dataclass(frozen=True)
 class PostgresTable(Record):
-    """A table or view of a PostgreSQL database.
+    """A table of a PostgreSQL database, partitioned or not; a view is refused.
 
     Attributes:
         url: of the database, without a password, which is given by PGPASSWORD or a password file.
@@ -57,20 +68,24 @@ class PostgresTable(Record):
     def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """The declared columns as texts, of one snapshot."""
         psycopg = optional_import("postgres", "psycopg", what="a table of PostgreSQL")
-        path = scratch / "table.csv"
+        path = scratch / f"{len(list(scratch.iterdir()))}.csv"  # another source may have one
         listed = ", ".join(f"{identifier(each)}::text AS {identifier(each)}" for each in columns)
         table = ".".join(map(identifier, self.table.split(".")))
-        copy = (
-            f"COPY (SELECT {listed} FROM {table}) TO STDOUT WITH "
-            "(FORMAT csv, HEADER true, FORCE_QUOTE *, ENCODING 'UTF8')"
-        )
+        rows_of = f"SELECT {listed} FROM {table}"
+        form = "FORMAT csv, HEADER true, FORCE_QUOTE *, ENCODING 'UTF8'"
         try:
             with psycopg.connect(self.url, connect_timeout=10) as server:
                 server.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 server.read_only = True
-                for setting in _TEXTS:
+                for setting in _SETTINGS:
                     server.execute(setting)
-                with server.cursor().copy(copy) as rows, path.open("wb") as file:
+                server.execute(f"{rows_of} LIMIT 0")  # holds it: its name stands for it from here
+                if server.execute(_STORED, [table]).fetchone() != (True,):
+                    raise no_table(self.table)
+                with (
+                    server.cursor().copy(f"COPY ({rows_of}) TO STDOUT WITH ({form})") as rows,
+                    path.open("wb") as file,
+                ):
                     for block in rows:
                         file.write(block)
         except psycopg.OperationalError:
@@ -80,7 +95,7 @@ class PostgresTable(Record):
         except psycopg.Error:
             raise InputError(
                 f"table {self.table!r} cannot be read: it does not exist, lacks a declared column, "
-                "or may not be read by this user."
+                "or may not be read by this user, or by a policy of rows alone."
             ) from None
         except OSError:
             raise InputError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import glob
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -199,16 +200,18 @@ class ParquetFile(Record):
     def relation(self, connection: Any, columns: Sequence[str], scratch: Path) -> Relation:
         """The declared columns as texts."""
         _require_file(self.path)
-        return _texts(connection, f"read_parquet({quoted(str(self.path))})", columns, self.path)
+        file = quoted(glob.escape(str(self.path)))
+        rows = f"read_parquet({file}, hive_partitioning = false)"
+        return _texts(connection, rows, columns, self.path)
 
 
 @dataclass(frozen=True)
 class DuckDbFile(Record):
-    """A table of a DuckDB file, which is only read.
+    """A table of a DuckDB file, which is only read; a view is refused.
 
     Attributes:
         path: of the file.
-        table: its name there.
+        table: its name there, with the schema where it is not ``main``.
     """
 
     path: Path = field(default=Path())
@@ -223,12 +226,22 @@ class DuckDbFile(Record):
         """The declared columns as texts."""
         _require_file(self.path)
         duckdb = optional_import("tables", "duckdb", what="a release of a table")
+        file = str(self.path.resolve())  # which may hold the public table too
         try:
-            connection.execute(f"ATTACH {quoted(str(self.path))} AS source (READ_ONLY)")
+            connection.execute(
+                f"ATTACH IF NOT EXISTS {quoted(file)} AS {identifier(file)} (READ_ONLY)"
+            )
         except duckdb.Error:
             raise unreadable(self.path.name) from None
-        name = ".".join(identifier(each) for each in ("source", *self.table.split(".")))
-        return _texts(connection, name, columns, self.path)
+        schema, _, table = self.table.rpartition(".")
+        found = connection.execute(
+            "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE "
+            "database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
+            [file, schema or "main", table],
+        ).fetchone()
+        if found is None:
+            raise no_table(self.table)
+        return _texts(connection, ".".join(map(identifier, found)), columns, self.path)
 
 
 def identifier(name: str) -> str:
@@ -266,6 +279,18 @@ def _require_file(path: Path) -> None:
 def unreadable(name: str) -> InputError:
     """That a file is no table as declared."""
     return InputError(
-        f"source {name or 'rows'} cannot be read as it is declared (dialect, encoding, or rows "
-        "with another number of fields)."
+        f"source {name or 'rows'} cannot be read as it is declared (dialect, encoding, rows with "
+        "another number of fields, or impossible dates and times)."
+    )
+
+
+def no_table(name: str) -> InputError:
+    """That a database has no stored table of that name.
+
+    A view can make each row of all rows, by windows, joins or duplicates that are left out; what is
+    enforced of units would then be false. In a table it is assumed that it does not.
+    """
+    return InputError(
+        f"table {shown(name)} is no stored table of the database; of a view, write one whose rows "
+        "hold data of their own unit alone, by CREATE TABLE … AS."
     )

@@ -296,6 +296,20 @@ def test_a_target_that_all_noise_meets_is_found_to_be_so_in_few_steps() -> None:
     assert len(asked) < 60
 
 
+@pytest.mark.parametrize("near", [3.0, 2.9999, 2.5, 100.0, 1e-9])
+def test_a_guess_saves_steps_where_it_is_near_and_is_only_a_guess(near: float) -> None:
+    asked: list[float] = []
+
+    def meets(noise: float) -> bool:
+        asked.append(noise)
+        return noise >= 3.0
+
+    found = least_noise(meets, 1e-4, near)
+    assert found is not None
+    assert 3.0 <= found <= 3.0 * (1 + 1e-4)
+    assert len(asked) <= (2 if abs(near / 3 - 1) < 1e-4 else 60)
+
+
 def test_there_may_be_none() -> None:
     assert least_noise(lambda _: False) is None
 

@@ -24,6 +24,7 @@ from dpaudit.certificate import (
 from dpaudit.certificate.certificate import written_as
 from dpaudit.certificate.records import MEANS, NEVER_SEALED, TRIES
 from dpaudit.mechanisms import PureBlackBox
+from dpaudit.sealed.operations import require_sealable
 
 ASSUMED = {Premise.UNITS, Premise.PERSONS, Premise.PUBLIC_FACTS}
 
@@ -199,3 +200,9 @@ def test_a_seal_goes_with_no_law_that_its_author_states(law):
     made = replace(made, seal=SEAL, not_covered=NEVER_SEALED).with_run(RUN, None)
     with pytest.raises(TamperedError, match="takes the word of others"):
         verify(made)
+
+
+def test_a_plan_with_a_black_box_is_refused_before_anything_is_read():
+    plan = visits(PureBlackBox(0.5), contribution=None)
+    with pytest.raises(InputError, match="is a black box; no run of one is sealed"):
+        require_sealable(plan, table=None)

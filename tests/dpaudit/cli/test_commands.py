@@ -191,7 +191,7 @@ def test_float_noise_of_a_deployment_is_chosen_and_told(call):
 
 
 def test_a_deployment_without_exact_samplers_is_told_which_extra(call, monkeypatch):
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
     code, _, err = call("run", "examples:Answers", "--data", "numbers")
     assert code == 3
     assert "install it with pip install 'dpaudit[secure]'" in err

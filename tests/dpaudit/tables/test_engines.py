@@ -6,9 +6,11 @@ import os
 import random
 import re
 import tempfile
+import traceback
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from effort import examples
 from engine_tables import (
@@ -32,8 +34,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.base.errors import InputError
+from dpaudit.tables.expressions import Expression
 from dpaudit.tables.measures import Aggregate, Measure, Selection
-from dpaudit.tables.schema import Column
+from dpaudit.tables.release_file import read_release
+from dpaudit.tables.schema import Column, Kind, Shape
+from dpaudit.workflow.releasing import release_table
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'tables' is missing")
 
@@ -147,6 +152,87 @@ class TestSources:
         assert found_of(ParquetFile(path), layout, (day,)).integers["day"][0, 0] == 1
 
 
+class TestStoredTables:
+    """A view can make a row of other units' rows, which no bound of a unit would hold."""
+
+    @pytest.fixture
+    def database(self, tmp_path):
+        path = tmp_path / 'vi"sits.duckdb'
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE Visits AS SELECT 'a' AS who, 'x' AS words, 5 AS age")
+            connection.execute("CREATE VIEW alone AS SELECT who, words, age FROM visits")
+            connection.execute("CREATE TABLE wards AS SELECT 'x' AS words, 7 AS beds")
+            connection.execute("CREATE VIEW seen AS SELECT words, age AS beds FROM visits")
+            connection.execute("CREATE SCHEMA old; CREATE TABLE old.visits AS FROM visits")
+        return path
+
+    @pytest.mark.parametrize("table", ["alone", "main.alone", "missing", "visits.csv", ""])
+    def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
+        with pytest.raises(InputError, match=r"no stored table of the database; of a view, write"):
+            found_of(DuckDbFile(database, table), duck.Layout("who", COLUMNS[:2]), MEASURES[:1])
+
+    def test_a_view_is_refused_as_a_public_table(self, database):
+        with pytest.raises(InputError, match=r"'seen' is no stored table"):
+            self.beds(DuckDbFile(database, "visits"), DuckDbFile(database, "seen"))
+
+    @pytest.mark.parametrize("table", ["visits", "Visits", "old.visits", "MAIN.VISITS"])
+    def test_two_tables_of_one_file_and_of_two(self, table, database, tmp_path):
+        private, public = DuckDbFile(database, table), DuckDbFile(database, "wards")
+        assert self.beds(private, public) == 7
+        other = database.rename(tmp_path / "other.duckdb")
+        with duckdb.connect(str(database)) as connection:
+            connection.execute("CREATE TABLE wards AS SELECT 'x' AS words, 9 AS beds")
+        assert self.beds(DuckDbFile(other, table), public) == 9
+
+    def beds(self, private, public):
+        beds = Column("beds", Shape(Kind.INTEGER, high=10))
+        joined = duck.PublicTable(public, "words", "words", (beds,))
+        layout = duck.Layout("who", COLUMNS[:1], public=joined)
+        total = Measure("beds", Selection(), Aggregate.SUM, "c1")
+        return found_of(private, layout, (total,)).integers["beds"][0, 0]
+
+
+WORDS = duck.Layout("who", COLUMNS[:1], (Expression(Shape(Kind.TEXT), "c0"),))
+
+
+class NoCharge:
+    """A book that nothing may be charged to."""
+
+    def begin(self, plan):
+        raise AssertionError(plan)
+
+
+def count_of(folder, source):
+    data = {"source": source, "unit": "who", "columns": {"words": {"type": "text"}}}
+    privacy = {"relation": "add-remove", "claim": {"epsilon": 1.0}, "rows_per_unit": 2}
+    queries = [{"name": "n", "count": True}]
+    return read_release({"data": data, "privacy": privacy, "query": queries}, folder)
+
+
+def write_parquet(path, kind, value, nested=False):
+    """Three rows, of which the second has a value of its own; it may be none of its type."""
+    arrow = pytest.importorskip("pyarrow")
+    if kind == "text":
+        second = b"x" if value < 10 else b"987\xff"
+        texts = b"a" + second + b"b"
+        places = np.cumsum([0, 1, len(second), 1]).astype(np.int32)
+        buffers, own = [None, arrow.py_buffer(places), arrow.py_buffer(texts)], arrow.string()
+    else:
+        own = {
+            "time": arrow.time64("us"),
+            "time ns": arrow.time64("ns"),
+            "time ms": arrow.time32("ms"),
+            "timestamp": arrow.timestamp("ms"),
+        }[kind]
+        numbers = np.array([0, value, 5], dtype=np.int32 if "ms" in kind else np.int64)
+        buffers = [None, arrow.py_buffer(numbers)]
+    values = arrow.Array.from_buffers(own, 3, buffers)
+    if nested:
+        values = arrow.ListArray.from_arrays([0, 1, 2, 3], values)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"who": ["u", "v", "w"], "words": values}), path)
+
+
 ROW = b"a,x,5,0.5,1970-01-03,true\n"
 HEADER = b'who,words,age,"co""st",day,well\n'
 
@@ -190,6 +276,32 @@ class TestFiles:
         found = found_of(CsvFile(path))
         assert found.integers["rows"][0, 0] == 5
         assert sum(found.keys["keys"].values()) == 2
+
+    @pytest.mark.parametrize("nested", [False, True], ids=["", "in a list"])
+    @pytest.mark.parametrize("kind", ["text", "time", "time ns", "time ms", "timestamp"])
+    def test_parquet_that_is_ill_formed_is_refused_whole_before_anything_is_charged(
+        self, kind, nested, tmp_path
+    ):
+        """Texts that are no UTF-8, times beyond a day, moments beyond those that there are."""
+        secret = 987_654_321 if kind == "time ms" else 987_654_321_987_654_321
+        write_parquet(tmp_path / "good.parquet", kind, 7, nested)
+        write_parquet(tmp_path / "bad.parquet", kind, secret, nested)
+        assert count_of(tmp_path, "good.parquet").load().integers["n"].ravel().tolist() == [3]
+        with pytest.raises(InputError, match="impossible dates and times") as told:
+            release_table(count_of(tmp_path, "bad.parquet"), tmp_path / "out", charging=NoCharge())
+        assert told.value.__cause__ is None
+        assert "987" not in str(told.value)
+        assert str(secret) not in "".join(traceback.format_exception(told.value))
+        assert not list((tmp_path / "out").glob("*"))
+
+    def test_a_folder_and_a_file_are_read_as_they_are_called(self, tmp_path):
+        """A name is no pattern of names, and no column."""
+        folder = tmp_path / "words=z"
+        folder.mkdir()
+        for name, word in (("t[1].parquet", "x"), ("t1.parquet", "y")):
+            duckdb.sql(f"COPY (SELECT 'a' AS who, '{word}' AS words) TO '{folder / name}'")
+        found = found_of(ParquetFile(folder / "t[1].parquet"), WORDS, MEASURES[-1:])
+        assert found.keys["keys"] == {("x",): 1}
 
     @given(data=st.data())
     @settings(max_examples=examples(30, 1000), deadline=None)

@@ -15,9 +15,10 @@ from dpaudit.base.errors import InputError
 psycopg = pytest.importorskip("psycopg", reason="the extra 'postgres' is missing")
 
 from dpaudit.tables.engines import cluster as clusters  # noqa: E402
-from dpaudit.tables.engines import duck  # noqa: E402
+from dpaudit.tables.engines import duck, sources  # noqa: E402
 from dpaudit.tables.engines.postgres import PostgresTable  # noqa: E402
 from dpaudit.tables.measures import Aggregate, Measure, Selection  # noqa: E402
+from dpaudit.tables.schema import Kind  # noqa: E402
 
 
 @contextmanager
@@ -34,7 +35,58 @@ def database(postgresql):
     names = ", ".join('"' + name.replace('"', '""') + '" text' for name in embedded.NAMES)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE TABLE visits ({names})")
+    make_tables(url)
     return url
+
+
+def make_tables(url):
+    """Tables that are stored, and what only looks like one."""
+    ages = "SELECT 'a' AS who, 5 AS age UNION ALL SELECT 'b', 7"
+    parted = "(who text, age int) PARTITION BY LIST (who)"
+    guard = "who = 'a' AND EXISTS (SELECT FROM parted WHERE who = 'b')"
+    with psycopg.connect(url, autocommit=True) as connection:
+        (schema,) = connection.execute("SELECT current_schema").fetchone()
+        for statement in (
+            f"CREATE TABLE parted {parted}",
+            "CREATE TABLE part_a PARTITION OF parted FOR VALUES IN ('a')",
+            "CREATE TABLE part_b PARTITION OF parted FOR VALUES IN ('b')",
+            f"INSERT INTO parted {ages}",
+            "CREATE TABLE old (who text, age int)",
+            "CREATE TABLE older () INHERITS (old)",
+            f"INSERT INTO older {ages}",
+            "CREATE VIEW seen AS SELECT who, max(age) OVER () AS age FROM parted",
+            "CREATE MATERIALIZED VIEW kept AS SELECT * FROM seen",
+            f"CREATE TABLE guarded AS {ages}",
+            "ALTER TABLE guarded ENABLE ROW LEVEL SECURITY",
+            f"CREATE POLICY hides ON guarded USING ({guard})",
+            "CREATE ROLE reader LOGIN",
+            f"GRANT USAGE ON SCHEMA {schema} TO reader",
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader",
+        ):
+            connection.execute(statement)
+
+
+def make_foreign_tables(url):
+    """Tables that a program of the server makes, where it can."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        known = connection.execute("SELECT name FROM pg_available_extensions").fetchall()
+        if ("file_fdw",) not in known:
+            pytest.skip("the server has no foreign tables")
+        for statement in (
+            "CREATE EXTENSION file_fdw",
+            "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
+            "CREATE FOREIGN TABLE far (who text, age int) SERVER files OPTIONS (program 'true')",
+            'CREATE TABLE "parted afar" (who text, age int) PARTITION BY LIST (who)',
+            'CREATE FOREIGN TABLE part_c PARTITION OF "parted afar" DEFAULT SERVER files '
+            "OPTIONS (program 'true')",
+        ):
+            connection.execute(statement)
+
+
+def sum_of_age(url, table):
+    layout = duck.Layout("who", (embedded.COLUMNS[1],))
+    total = Measure("age", Selection(), Aggregate.SUM, "c0")
+    return embedded.found_of(PostgresTable(url, table), layout, [total]).integers["age"][0, 0]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +110,7 @@ class TestPostgres:
             connection.execute("ALTER ROLE CURRENT_USER SET DateStyle = 'SQL, DMY'")
             connection.execute("ALTER ROLE CURRENT_USER SET TimeZone = 'Asia/Tokyo'")
             connection.execute(
-                "CREATE VIEW typed AS SELECT 1 AS who, '1970-01-03'::date AS day, "
+                "CREATE TABLE typed AS SELECT 1 AS who, '1970-01-03'::date AS day, "
                 "'1970-01-03 23:30+00'::timestamptz AS moment, '-inf'::float8 AS age"
             )
         try:
@@ -77,6 +129,45 @@ class TestPostgres:
         with pytest.raises(InputError, match="does not exist, lacks a declared column") as told:
             embedded.found_of(PostgresTable(database, table))
         assert told.value.__cause__ is None
+
+    def test_parts_of_a_table_are_read_as_one(self, database):
+        assert sum_of_age(database, "parted") == sum_of_age(database, "old") == 12
+
+    @pytest.mark.parametrize("table", ["seen", "kept"])
+    def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
+        with pytest.raises(InputError, match=r"is no stored table of the database; of a view, wri"):
+            sum_of_age(database, table)
+
+    def test_a_foreign_table_is_refused_and_a_table_of_which_one_is_a_part(self, database):
+        make_foreign_tables(database)
+        for table in ("far", "parted afar"):
+            with pytest.raises(InputError, match=r"is no stored table of the database"):
+                sum_of_age(database, table)
+
+    def test_a_policy_of_rows_may_hide_rows_for_what_others_hold(self, database):
+        """Ann alone is seen while Bob is not there; who is above policies sees all of them."""
+        assert sum_of_age(database, "guarded") == 12
+        reader = database.replace("postgresql://postgres@", "postgresql://reader@")
+        assert sum_of_age(reader, "parted") == 12
+        with pytest.raises(InputError, match="by a policy of rows alone"):
+            sum_of_age(reader, "guarded")
+
+    def test_a_public_table_of_the_same_server(self, database, monkeypatch):
+        """Each has a copy of its own: of the larger one, more is read after the smaller one."""
+        monkeypatch.setattr(sources, "_LONGEST_ROW", 2**14)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("CREATE TABLE wards AS SELECT 'x' AS words, '7' AS beds")
+            connection.execute(
+                "CREATE TABLE many AS SELECT n::text AS who, 'x' AS words, repeat('y', 99) AS long "
+                "FROM generate_series(1, 50000) AS n"
+            )
+        beds = duck.Column("beds", duck.Shape(Kind.INTEGER, high=10))
+        wards = duck.PublicTable(PostgresTable(database, "wards"), "words", "words", (beds,))
+        long = duck.Column("long", duck.Shape(Kind.TEXT))
+        layout = duck.Layout("who", (embedded.COLUMNS[0], long), public=wards)
+        total = Measure("beds", Selection(), Aggregate.SUM, "c2")
+        found = embedded.found_of(PostgresTable(database, "many"), layout, [total])
+        assert found.integers["beds"][0, 0] == 350_000
 
     def test_a_server_that_is_away(self, tmp_path):
         url = f"postgresql://officer@/visits?host={tmp_path}"

@@ -178,6 +178,7 @@ REFUSED = {
     "x > (SELECT 1)": ("SELECT 1", "declare a public table to join"),
     "EXISTS (SELECT 1)": ("EXISTS", "one row"),
     "x IN (SELECT 1)": ("x IN", "without 'query'"),
+    # what others take as a filter (Tumult, SmartNoise)
     "rand() < 0.5": ("RANDOM()", "chance"),
     "uuid() = t": ("UUID()", "chance"),
     "d < now()": ("NOW()", "clock"),

@@ -49,6 +49,7 @@ FILES = [
     ("data.colums", {}, "unknown key 'colums'; did you mean 'columns'"),
     ("data.columns", [1], "data needs columns, as columns.age"),
     ("data.columns.G", {"type": "text"}, "column 'G' is declared twice; rename"),
+    ("data.columns.U", {"type": "text"}, "'U' differs from the unit 'u' by capital letters alone"),
     ("data.derived", 5, "derived is 5; it must be a table"),
     ("data.derived", {"z": 5}, "derived.z: expression is 5; it must be a text"),
     ("data.derived", {"x": "1"}, "derived.x: 'x' is a column already; call it otherwise"),
@@ -110,6 +111,8 @@ QUERIES = [
     ({"count": True, "where": 5}, "expression is 5; it must be a text of SQL"),
     ({"count": True, "where": "x"}, "a condition must be true or false"),
     ({"count": True, "weight": float("nan")}, "weight is nan; it must be a finite number above 0"),
+    ({"count": True, "weight": 1e-308}, "weight is 1e-308; it must be from 1e-06 to 1e6"),
+    ({"count": True, "weight": 1e7}, "weight is 1e+07; it must be from 1e-06 to 1e6"),
     ({"count": True, "name": ""}, "name is ''; it must be a non-empty text"),
     ({"count": True, "name": "n" * 400}, "at most 300 characters"),
     ({"sum": "g"}, "sum is 'g', a text; it must be a number"),
@@ -178,12 +181,12 @@ def test_dates_may_be_written_as_toml_has_them(tmp_path):
 
 WRONG = [
     # bounds that follow from the rows
-    ({"type": "integer", "range": ["min(x)", "max(x)"]}, None, "it must be a finite number"),
+    ({"type": "integer", "range": ["min(x)", "max(x)"]}, None, "known without the data"),
     (None, {"sum": "x", "where": "x < (SELECT max(x) FROM t)"}, "declare a public table to join"),
     (None, {"sum": "CASE WHEN x > max(x) THEN 0 ELSE x END"}, "bounds known without the data"),
     # rows that are counted once across people
     (None, {"count": True, "where": "row_number() OVER (PARTITION BY t) = 1"}, "sees one row"),
-    (None, {"count": "DISTINCT t"}, "it must be true"),
+    (None, {"count": "DISTINCT t"}, "it must be true, of rows count and of units count_units"),
     # a window that ends at the latest date
     (None, {"count": True, "where": "d > max(d) - 30"}, "bounds known without the data"),
     (None, {"count": True, "where": "d > current_date - 30"}, "write the date as a constant"),

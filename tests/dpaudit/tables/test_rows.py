@@ -38,12 +38,14 @@ def integers(release, at, seed=0):
 
 
 def test_nan_and_infinity_are_null_and_make_no_sum_nan(tmp_path):
+    """Elsewhere a NaN makes a key's sum NaN (PipelineDP, diffprivlib)."""
     rows = "a,A,NaN,x\nb,A,3,x\nc,A,inf,x\nd,A,-inf,x\ne,A,1e999,x\nf,B,nan,x\n"
     release = release_of(tmp_path, rows, [{"name": "s", "sum": "cost", "by": "ward"}])
     assert integers(release, "s") == [6, 0, 0]
 
 
 def test_what_is_no_number_is_null_and_told_to_the_owner_and_is_not_the_upper_bound(tmp_path):
+    """Elsewhere "abc" in a number silently becomes the upper bound (SmartNoise)."""
     rows = "a,A,abc,x\nb,A,3,x\nc,A,999,x\nd,A,-4,x\ne,,1,x\nf,A,,x\n,A,7,x\n"
     queries = [{"name": "s", "sum": "cost"}, {"name": "m", "mean": "cost", "by": "ward"}]
     release = release_of(tmp_path, rows, queries)
@@ -60,6 +62,7 @@ def test_what_is_no_number_is_null_and_told_to_the_owner_and_is_not_the_upper_bo
 
 
 def test_the_owner_is_told_what_the_bounds_cut_and_what_bias_follows(tmp_path):
+    """None of seven other tools says what its bounds cut."""
     rows = "a,A,100,x\n" * 8 + "b,A,20,x\nb,B,20,x\nc,A,10,x\nd,other,1,x\n"
     queries = [{"name": "m", "mean": "cost"}, {"name": "n", "count": True, "by": "ward"}]
     release = release_of(tmp_path, rows, queries)
@@ -76,7 +79,10 @@ def test_the_owner_is_told_what_the_bounds_cut_and_what_bias_follows(tmp_path):
 def test_bounds_come_after_joins_derived_columns_and_where_in_whatever_order_they_are_said(
     tmp_path,
 ):
-    """Of ten rows of a unit two are of the north: both count under a bound of two, always."""
+    """Of ten rows of a unit two are of the north: both count under a bound of two, always.
+
+    Elsewhere the order of clauses changes what is bounded without a word (Tumult).
+    """
     (tmp_path / "p.csv").write_text("name,side\nx,north\ny,south\n")
     rows = "a,A,5,x\na,A,6,x\n" + "a,A,1,y\n" * 8
     release_of(tmp_path, rows, [{"count": True}])
@@ -125,6 +131,7 @@ def test_no_place_in_a_file_decides_which_rows_count(tmp_path):
     ],
 )
 def test_no_error_quotes_a_private_value(tmp_path, broken):
+    """Elsewhere an error quotes a private value (OpenDP)."""
     release = release_of(tmp_path, "", [{"count": True}])
     with (tmp_path / "t.csv").open("ab") as file:
         file.write(broken.encode("utf-8", "surrogateescape"))

@@ -10,64 +10,16 @@ import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_releases import random_release, random_rows_of
+from random_releases import neighbour_of, random_release
+from unit_moves import largest_move
 
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import (
-    DiscreteLaplace,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    StableHistogram,
-    TopK,
-)
-from dpaudit.plan import AddRemove
 from dpaudit.tables.engines.duck import measured
-from dpaudit.tables.queries import Noise, UnknownKeys
+from dpaudit.tables.queries import Noise
 from dpaudit.tables.release_file import read_release
 
 pytest.importorskip("duckdb")
 SECRET = bytes(range(32))
-
-
-def values_of(query, part, found):
-    """What a part releases, as arrays of exact integers, one for each release."""
-    whole = found.integers.get(part.at, found.integers.get(query.name))
-    return [each.ravel().tolist() for each in query.private_value(part.at, whole, part)]
-
-
-def moved(query, part, one, other):
-    """How far two tables lie apart in the norm of a part, as a share of what is declared."""
-    mechanism, declared = part.mechanism, Fraction(part.sensitivity)
-    if isinstance(query, UnknownKeys):
-        assert isinstance(mechanism, StableHistogram)
-        a, b = one.keys[part.at], other.keys[part.at]
-        changes = [abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b}]
-        assert max(changes, default=0) <= 1
-        return Fraction(sum(changes), mechanism.key_sensitivity)
-    pairs = zip(values_of(query, part, one), values_of(query, part, other), strict=True)
-    changes = [[abs(Fraction(x) - Fraction(y)) for x, y in zip(*p, strict=True)] for p in pairs]
-    if isinstance(mechanism, ExponentialMechanism | TopK):
-        cells = [max(each) for each in changes]
-        assert sum(cell > 0 for cell in cells) <= part.count
-        return max(cells) / Fraction(mechanism.utility_sensitivity)
-    (entries,) = changes
-    if isinstance(mechanism, Gaussian):
-        square = sum(x * x for x in entries) / declared**2
-        return square if square in (0, 1) else Fraction(square**0.5 if square <= 1 else square)
-    assert isinstance(mechanism, DiscreteLaplace | Laplace)
-    return sum(entries, Fraction(0)) / declared
-
-
-def largest_move(release, tables):
-    """The largest share of a declared sensitivity that neighbours move, over queries and parts."""
-    one, other = tables
-    return {
-        query.name: max(
-            moved(query, part, one, other) for part in query.parts(1.0, release.noise, 1e-6)
-        )
-        for query in release.queries
-    }
 
 
 @settings(max_examples=examples(15, 2000), deadline=None)
@@ -83,14 +35,8 @@ def test_a_unit_that_leaves_or_is_replaced_moves_no_number_further_than_declared
         def found():
             return measured(release.source, release.layout, release.measures, SECRET)
 
-        gone = rng.choice(made.rows)[0]
         whole = found()
-        rest = [row for row in made.rows if row[0] != gone]
-        if not isinstance(release.relation, AddRemove):
-            unit = rng.choice([gone, "somebody else"])
-            rest += random_rows_of(rng, unit, rng.choice([0, 1, 4, 50]))
-        rng.shuffle(rest)
-        made.write(rest)
+        made.write(neighbour_of(made, rng))
         moves = largest_move(release, (whole, found()))
         assert all(share <= 1 for share in moves.values()), (moves, made.content)
 

@@ -194,6 +194,27 @@ def test_made_up_rows_cannot_be_taken_for_the_table(tried, tmp_path):
     verify(load_certificate(files["certificate.json"]))
 
 
+def test_a_certificate_of_many_cells_keeps_as_many_as_can_be_read_again(tmp_path):
+    """Its run is what is abridged, and not the record that the files are written of."""
+    content = {
+        "data": {
+            "source": "none.csv",
+            "unit": "u",
+            "columns": {"x": {"type": "integer", "range": [0, 199]}, "y": {"type": "text"}},
+        },
+        "privacy": {"relation": "add-remove", "claim": {"epsilon": 1}, "rows_per_unit": 1},
+        "query": [{"count": True, "by": ["x", {"column": "z", "edges": [*range(151)]}]}],
+    }
+    content["data"]["columns"]["z"] = {"type": "integer", "range": [0, 150]}
+    certificate, files = release_table(read_release(content), tmp_path, synthetic=10)
+    (kept,) = certificate.run["results"]
+    assert len(kept["rows"]) == MOST_KEPT
+    assert kept["left"] == 201 * 151 - MOST_KEPT
+    (whole,) = json.loads(next(each for each in files if each.suffix == ".json").read_text())
+    assert len(whole["rows"]) == 201 * 151
+    verify(load_certificate(tmp_path / "certificate.json"))
+
+
 def test_a_certificate_that_hides_that_rows_were_made_up_does_not_verify(tried):
     certificate, _ = tried
     with pytest.raises(TamperedError, match="do not say that its rows were made up"):
@@ -282,3 +303,82 @@ def test_a_record_of_a_release_beside_another_plan_does_not_verify(released):
         )
         with pytest.raises(TamperedError, match="of none of its queries"):
             verify(made)
+
+
+def changed(path, value):
+    """What sets a place of a record, of keys and numbers."""
+
+    def change(record):
+        *way, last = path
+        for key in way:
+            record = record[key]
+        record[last] = value
+
+    return change
+
+
+ROW = ("run", "results", 0, "rows", 0)
+EDITS = {
+    "no results": (changed(("run", "results"), []), "0 results of queries"),
+    "one query less": (lambda r: r["run"]["results"].pop(), "2 results of queries, and .* 3"),
+    "another query": (changed(("run", "results", 0, "query"), "deaths"), "which is no query"),
+    "queries in another order": (lambda r: r["run"]["results"].reverse(), "which is no query"),
+    "a cell of more columns": (changed((*ROW, "cell"), ["=A1", "f"]), "a row of 'visits'"),
+    "a cell of none": (changed((*ROW, "cell"), []), "a row of 'visits'"),
+    "a number beside its interval": (changed((*ROW, "value"), 10**6), "a row of 'visits'"),
+    "a word for a number": (changed((*ROW, "value"), "many"), "a row of 'visits'"),
+    "ends that are turned": (lambda r: turned(r["run"]["results"][1]["rows"][0]), "row of 'cost'"),
+    "one end": (lambda r: r["run"]["results"][0]["rows"][0].pop("high"), "a row of 'visits'"),
+    "fewer releases": (changed(("run", "ledger", "entries"), 3), "3 releases, and the release 4"),
+    "more that is told": (changed(("run", "summary", "releases"), 5), "5 told releases"),
+    "other samplers": (
+        changed(("run", "ledger", "samplers"), {"opendp 9, exact": 9}),
+        "not draw as often as its ledger counts",
+    ),
+    "a seed": (changed(("seed",), 7), "differ on whether it was seeded"),
+}
+
+
+def turned(row):
+    row["low"], row["high"] = row["high"], row["low"]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_results_that_are_not_of_the_release_do_not_verify(released, name):
+    certificate, _ = released
+    change, said = EDITS[name]
+    record = json.loads(json.dumps(certificate.to_dict()))
+    change(record)
+    verify(certificate)
+    with pytest.raises(TamperedError, match=said):
+        verify(forged(certificate, **record))
+
+
+@pytest.fixture(scope="module")
+def experiment(path, tmp_path_factory):
+    return release_table(path, tmp_path_factory.mktemp("seeded"), seed=5)[0]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda r: r.update(findings=[]), "lack 'seeded-noise', which follows from the run"),
+        (lambda r: r.update(seed=None), "differ on whether it was seeded"),
+        (lambda r: r["run"]["ledger"].update(seeded=False), "lack 'float-sampler'"),
+        (
+            lambda r: (
+                r.update(seed=None, findings=r["findings"] + [r["findings"][0] | FLOATS]),
+                r["run"]["ledger"].update(seeded=False),
+            ),
+            "differ on whether it was seeded",
+        ),
+    ],
+)
+def test_that_noise_follows_from_a_seed_cannot_be_hidden(experiment, edit, said):
+    record = json.loads(json.dumps(experiment.to_dict()))
+    edit(record)
+    with pytest.raises(TamperedError, match=said):
+        verify(forged(experiment, **record))
+
+
+FLOATS = {"rule": "float-sampler"}

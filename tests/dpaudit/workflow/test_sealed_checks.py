@@ -191,6 +191,14 @@ def test_another_subject_beside_a_sealed_one_is_rehearsed_as_ever(project):
     assert ran.rehearsal.done
 
 
+def test_that_holds_where_nothing_can_be_sealed(project, unsealable):
+    Path("mixed.py").write_text(MIXED, "utf-8")
+    certificate = certify_target("mixed.py:Ordinary", (), None, "best", rehearse=True)
+    ran, _ = run_subject("mixed.py:Ordinary", (), None, 1, Path("out"))
+    assert certificate.scope is ran.scope is Scope.CODE
+    assert "not-sealed" not in {each.rule for each in (*certificate.findings, *ran.findings)}
+
+
 def test_a_sealed_subject_that_its_file_does_not_name_is_no_silent_run(project):
     Path("other.py").write_text("from counts import Visits\nOther = Visits\n", "utf-8")
     with pytest.raises(InputError, match="name SealedSubject in that file"):
