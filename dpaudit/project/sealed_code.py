@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.base import files
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import OtherSubjectError
 from dpaudit.base.fields import plain
 from dpaudit.certificate import SubjectRecord
 from dpaudit.project.foreign import foreign
@@ -66,11 +66,12 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     """A sealed subject by its name, in the process that is sealed.
 
     Raises:
-        InputError: if there is none, or it is none of that kind.
+        OtherSubjectError: if it is none of that kind.
+        InputError: if there is none.
     """
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
-        raise InputError(f"{name} is no SealedSubject.")
+        raise OtherSubjectError(f"{name} is no SealedSubject.")
     return Loaded(name, found, subject_record(name, found))
 
 

@@ -40,6 +40,7 @@ class SealedSubject(Subject):
     can be asked about and not read, and a ledger that releases of them.
     """
 
+    sees_rows: ClassVar[bool] = False
     public_files: ClassVar[tuple[str, ...]] = ()
     """Files beside the code that it reads, known without the data."""
 
@@ -63,6 +64,10 @@ class SealedSubject(Subject):
         return self.table().source
 
 
+MADE_UP_ROWS = "synthetic 200"
+"""Rows on which a sealed subject is tried where none are named."""
+
+
 def published(name: str, result: object) -> dict[str, Any]:
     """The record of what a run published.
 
@@ -77,6 +82,13 @@ def published(name: str, result: object) -> dict[str, Any]:
         return json.loads(files.canonical_json(result.to_dict()))  # type: ignore[no-any-return]
     except (TypeError, ValueError, RecursionError):
         raise InputError(f"{name} returned more than finite numbers, texts and lists.") from None
+
+
+class _Kept(ExitStack):
+    """What is open as long as somebody holds rows of it."""
+
+    def __del__(self) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +117,18 @@ class OpenSubject(Subject):
     Attributes:
         sealed: what runs.
         folder: from which paths of its table are seen.
+        made_up: made-up rows that it runs on by default, in place of the table.
     """
 
     sees_rows: ClassVar[bool] = False
     sealed: SealedSubject
     folder: Path = field(default=Path())
+    made_up: str = ""
 
     @property
     def default_data(self) -> str:  # type: ignore[override]
-        """The source of the table."""
-        return self.sealed.default_data
+        """The made-up rows, or the source of the table."""
+        return self.made_up or self.sealed.default_data
 
     def plan(self) -> Plan:
         """That of the sealed subject."""
@@ -145,9 +159,9 @@ class OpenSubject(Subject):
         from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
 
         record = self.sealed.table().to_dict()
-        stack = ExitStack()
+        stack = _Kept()
         made_up = is_made_up(source)
-        if not made_up and source != self.default_data:
+        if not made_up and source != self.sealed.default_data:
             record["source"] = str(Path(source).resolve())
         table = ReadTable.of(record, self.folder)
         if made_up:
@@ -193,3 +207,10 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
+
+
+def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:
+    """A sealed subject that reads made-up rows in place of its table; another as it is."""
+    if not isinstance(subject, OpenSubject):
+        return subject
+    return replace(subject, made_up=MADE_UP_ROWS if data is None else data)
