@@ -139,7 +139,8 @@ def assert_certified(target: Path | str, *, rows: int = 1000) -> Certificate:
     from tempfile import TemporaryDirectory
 
     from dpaudit.certificate import Verdict
-    from dpaudit.workflow.certifying import certified, certify_target
+    from dpaudit.project.targets import certified
+    from dpaudit.workflow.certifying import certify_target
     from dpaudit.workflow.releasing import release_table
     from dpaudit.workflow.running import tried_on_made_up_rows
 

@@ -3,8 +3,7 @@
 import pytest
 
 from dpaudit.certificate import Premise, Rehearsal, Standing, Verdict, verify
-from dpaudit.project.targets import find_target
-from dpaudit.workflow.certifying import certified
+from dpaudit.project.targets import certified, find_target
 from tests.benchmarks.wrong_subjects.__main__ import certificate_of, stated, subjects
 
 pytestmark = pytest.mark.pages

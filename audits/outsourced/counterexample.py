@@ -21,8 +21,7 @@ from audits.outsourced.attacks import (
 from audits.outsourced.neighbours import Neighbours, problem_rows
 from dpaudit import AuditRecord, Certificate
 from dpaudit.base.errors import InputError
-from dpaudit.project.targets import find_target
-from dpaudit.workflow.certifying import certified
+from dpaudit.project.targets import certified, find_target
 from private_bo.outsourced import Curator, OutsourcingCurator
 
 DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}

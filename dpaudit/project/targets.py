@@ -31,7 +31,15 @@ from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Claim, Finding, ReleaseRecord, SealRecord, SubjectRecord
+from dpaudit.certificate import (
+    Certificate,
+    Claim,
+    Finding,
+    ReleaseRecord,
+    SealRecord,
+    SubjectRecord,
+    certify,
+)
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
@@ -272,6 +280,26 @@ class Target:
     subject: Subject | None = None
     release: ReleaseRecord | None = None
     seal: SealRecord | None = None
+
+
+def certified(
+    target: Target,
+    delta: float | None = None,
+    accountant: str = "best",
+    extra: Sequence[Finding] = (),
+) -> Certificate:
+    """The certificate of a target, with further findings."""
+    return certify(
+        target.plan,
+        subject=target.record,
+        claim=target.claim,
+        delta=delta,
+        accountant=accountant,
+        findings=(*target.findings, *extra),
+        not_covered=target.not_covered,
+        release=target.release,
+        seal=target.seal,
+    )
 
 
 def registered_subjects() -> dict[str, type[Subject]]:

@@ -64,10 +64,9 @@ from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.sealed_subject import on_made_up_rows
 from dpaudit.project.subject import read_data
-from dpaudit.project.targets import Target, find_code, find_target, load_function
+from dpaudit.project.targets import Target, certified, find_code, find_target, load_function
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
 from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
-from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearse_subject
 from dpaudit.workflow.summary import NO_AUDIT
 

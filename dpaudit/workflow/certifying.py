@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate, Finding, certify, with_witness
-from dpaudit.project.targets import Target, find_target, parse_claim, parse_settings
+from dpaudit.certificate import Certificate, with_witness
+from dpaudit.project.targets import certified, find_target, parse_claim, parse_settings
 
 
 def certify_target(
@@ -55,23 +55,3 @@ def certify_target(
     from dpaudit.workflow.rehearsing import with_rehearsal
 
     return with_rehearsal(certificate, target, data=data)
-
-
-def certified(
-    target: Target,
-    delta: float | None = None,
-    accountant: str = "best",
-    extra: Sequence[Finding] = (),
-) -> Certificate:
-    """The certificate of a target, with further findings."""
-    return certify(
-        target.plan,
-        subject=target.record,
-        claim=target.claim,
-        delta=delta,
-        accountant=accountant,
-        findings=(*target.findings, *extra),
-        not_covered=target.not_covered,
-        release=target.release,
-        seal=target.seal,
-    )

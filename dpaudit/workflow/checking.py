@@ -24,10 +24,9 @@ from dpaudit.project.project_file import (
     read_project_file,
 )
 from dpaudit.project.sealed_subject import on_made_up_rows
-from dpaudit.project.targets import find_target
+from dpaudit.project.targets import certified, find_target
 from dpaudit.reporting import renderer_for, suffixes
 from dpaudit.workflow.attacking import with_planned_audits
-from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.outcomes import (
     BudgetRow,
     ProjectOutcome,

@@ -14,10 +14,9 @@ from dpaudit.base.chain import Durability
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.project.declared_release import SYNTHETIC, DeclaredRelease
-from dpaudit.project.targets import Target, find_target
+from dpaudit.project.targets import Target, certified, find_target
 from dpaudit.tables.queries import Part
 from dpaudit.tables.release import Release
-from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.running import Charging, RunOptions, run_target
 
 

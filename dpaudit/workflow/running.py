@@ -35,11 +35,10 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
-from dpaudit.project.targets import Target, find_target, parse_settings
+from dpaudit.project.targets import Target, certified, find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.reporting.text import visible
 from dpaudit.sealed.table import is_made_up
-from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.results import abridged, prepared, write_results
 from dpaudit.workflow.sealing import NOT_SEALED, SealedRun, UnsealedError, is_sealable, sealed_run
 

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.certificate import Certificate, Standing, Verdict
-from dpaudit.project.targets import find_target
-from dpaudit.workflow.certifying import certified
+from dpaudit.project.targets import certified, find_target
 from dpaudit.workflow.rehearsing import rehearse_subject
 from tests.benchmarks.wrong_subjects import caps, files, kept, values, whose
 from tests.benchmarks.wrong_subjects.shop import Wrong
