@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.choice import Noise, NoisyMax, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
+from dpaudit.sealed.operations import Operations
 
 PERSON = PrivacyUnit("person")
 RELATIONS = [AddRemove(), ReplaceOne(), ZeroOut()]
@@ -262,6 +264,20 @@ def test_there_is_one_partition_and_each_key_has_its_label(tmp_path: Path) -> No
         assert [float(step.value) for step in asked.steps] == [0.0]
     with held(tmp_path, rows, by_ward(AddRemove())) as asked:
         assert list(asked.data.partition("age", [3, 5])) == [3, 5]
+
+
+def test_rows_that_are_held_are_divided_anew_in_each_run(tmp_path: Path) -> None:
+    rows = [{"who": "a", "ward": "A1", "age": "3"}, {"who": "b", "ward": "Ünï", "age": "5"}]
+    with held(tmp_path, rows, by_ward(AddRemove())) as asked:
+        for column in ("ward", "age"):
+            sides = asked.operations._trial, asked.operations._real
+            table = SimpleNamespace(roster=(), known=asked.operations._handles[0].known)
+            again = Operations(asked.ledger.plan, table, *sides)
+            said = again.answer({"op": "partition", "of": 0, "column": column, "keys": None})
+            wanted = WARDS if column == "ward" else []
+            assert [key for key, _ in said.get("value", [])] == wanted
+            keys = {"op": "partition", "of": 0, "column": "age", "keys": [3]}
+            assert ("value" in again.answer(keys)) is (column == "age")
 
 
 # -- samples ---------------------------------------------------------------------------------------
@@ -530,6 +546,7 @@ TEXTS += [
     "1" * 40,
 ]
 TEXTS += ["huge + 1", "age * 1e15", "0 * huge", "count(age)", "made0", "made1", "NULL", "town"]
+TEXTS += ["town = '\ud800'", "town <> '\0'", "TRIM(town) = '\u200b'", "age = 1 -- x"]
 ODD: list[Any] = [
     None,
     True,
@@ -596,7 +613,7 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
         ),
         "most": one(1, 5, 10**6, 10**60, -1),
         "column": column,
-        "keys": one(["A1"], [1, 2], ["A1", 1], []),
+        "keys": one(["A1"], [1, 2], ["A1", 1], [], ["\ud800"], ["\0", "A1"]),
         "matrix": [[one(0, 1, -3, 2**30, 2**53) for _ in range(one(1, 2))]] * one(1, 2, 400),
         "by": one("age", {"column": column, "edges": edges}, ["ward", "sick"], []),
         "share": one(0, 1, -1, 1e-9),
@@ -604,7 +621,7 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
         "default": one(0, 1.5, [1, 2]),
         "shape": one([1], [2], [-1], [10**9], [2, 2], [0]),
         "stream": rng.randint(0, handles + 2),
-        "name": one("", "y" * 10**5, 3),
+        "name": one("", "y" * 10**5, 3, "\ud800"),
     }
     op = rng.choice([*RIGHT])
     request = {"op": op} | RIGHT[op]
