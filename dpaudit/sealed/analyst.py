@@ -21,18 +21,15 @@ from dpaudit.sealed import sandbox
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.messages import Channel, ChannelError, generator
 
-_LONGEST_SAID = 10_000
-
 
 class Runnable(Protocol):
     """A subject of which a sealed run is made."""
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of public files that it reads."""
+    def data(self) -> dict[str, Any]:
+        """Its ``table``, and the names of public ``files`` that it reads, as JSON."""
 
     def facts(self) -> dict[str, Any]:
-        """What it declares, as JSON: plan, claim, findings, table."""
+        """What it declares beside these, as JSON: plan, claim, findings."""
 
     def run(self, data: Rows, ledger: SealedLedger, rng: np.random.Generator) -> dict[str, Any]:
         """What it published, as JSON."""
@@ -81,7 +78,7 @@ def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
 def _serve(channel: Channel, job: Mapping[str, Any], load: Load) -> None:
     sys.path[:0] = job["paths"]
     subject = load(job["name"], job["settings"])
-    channel.send({"files": list(subject.files)})
+    channel.send(subject.data())
     channel.receive()
     facts = subject.facts()
     channel.send({"subject": facts})
@@ -101,14 +98,10 @@ class _Said(io.TextIOBase):
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._left = _LONGEST_SAID
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        said = text[: self._left]
-        if said:
-            self._left -= len(said)
-            self._channel.send({"said": said})
+        self._channel.send({"said": text})
         return len(text)

@@ -7,9 +7,11 @@ fixed sentence.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -54,15 +56,20 @@ _FACTS: dict[str, type | tuple[type, ...]] = {
     "claim": (dict, type(None)),
     "findings": list,
     "not_covered": list,
-    "table": dict,
 }
 _MOST_PUBLIC = 100_000_000
-"""Bytes of all public files."""
+"""Bytes of a public file."""
+_LONGEST_SAID = 10_000
+"""Characters that the code may print."""
+_OWNER = "owner.json"
+"""What earlier runs told the owner alone."""
 
 
 def main(descriptor: int) -> None:
     """Hold the data of one run, as the launcher says over a socket."""
     sandbox.refuse_dumps()
+    sandbox.end_with_parent()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     close_extensions()
     launcher = Channel(socket.socket(fileno=descriptor))
     with suppress(ChannelError):
@@ -91,15 +98,14 @@ class _Custodian:
     job: Mapping[str, Any]
     stack: ExitStack
     analyst: Channel = field(init=False)
+    left_to_say: int = _LONGEST_SAID
 
     def work(self) -> None:
         seal = self._seal_analyst()
-        facts, public = self._facts()
-        other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
-        table = ReadTable.of(facts["table"] | other, Path(self.job["folder"]))
+        table, public = self._declared()
+        facts = self._facts()
         plan = Plan.from_dict(facts["plan"])
         require_sealable(plan, table)
-        self._require_apart(table, public)
         record = {"source": table.source.name, "table": table.declaration, "files": public}
         self.launcher.send({"subject": facts, "seal": seal | record})
         self._run(plan, table, self.launcher.receive())
@@ -139,18 +145,33 @@ class _Custodian:
             raise _UnsealedError("the process of the code could do what it must not be able to.")
         return {name: said[name] for name in ("system", "means", "tries")}
 
-    def _facts(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What the subject declares, and the public files that it reads, with their digests."""
-        names = message_field(self._hear(), "files", list)
-        public = dict(self._copied(str(name)) for name in names)
+    def _declared(self) -> tuple[ReadTable, dict[str, str]]:
+        """The table, and the public files that the code may read from now on, with their digests.
+
+        The table is known before a file is handed out, as what is read can be printed.
+        """
+        said = self._hear()
+        other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
+        declared = message_field(said, "table", dict)
+        table = ReadTable.of(declared | other, Path(self.job["folder"]))
+        public = {str(name): self._public(str(name)) for name in message_field(said, "files", list)}
+        self._require_apart(table, public)
+        for path in public.values():
+            target = Path(self.job["copy"]) / path.relative_to(Path(self.job["folder"]).resolve())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        return table, {name: files.sha256(path.read_bytes()) for name, path in public.items()}
+
+    def _facts(self) -> dict[str, Any]:
+        """What the subject declares beside its table."""
         self.analyst.send({})
-        facts: dict[str, Any] = message_field(self._hear(), "subject", dict)
+        facts: dict[str, Any] = _kept(message_field(self._hear(), "subject", dict))
         for name, kind in _FACTS.items():
             message_field(facts, name, kind)
-        return facts, public
+        return facts
 
-    def _require_apart(self, table: ReadTable, public: Mapping[str, str]) -> None:
-        """Refuse a table that the code could read, as a public file or among Python's own.
+    def _require_apart(self, table: ReadTable, public: Mapping[str, Path]) -> None:
+        """Refuse a table that the code could read: as a file of its own, or among Python's.
 
         Raises:
             InputError: if it is one of these.
@@ -161,22 +182,27 @@ class _Custodian:
         place = sandbox.refuse_within(path, sandbox.python_folders())
         if place is not None:
             raise InputError(f"the table lies in {place}, which all code can read; move it.")
-        for name in public:
-            if (Path(self.job["folder"]) / name).samefile(path):
-                raise InputError(f"file {name!r:.80} is the table itself; it cannot be public.")
+        for name, file in [*public.items(), *((each, Path(each)) for each in self.job["code"])]:
+            if file.samefile(path):
+                raise InputError(f"file {name!r:.80} is the table itself; code may not read it.")
 
-    def _copied(self, name: str) -> tuple[str, str]:
-        """Let the analyst read a public file."""
-        root, copy = Path(self.job["folder"]).resolve(), Path(self.job["copy"])
-        path = (root / name).resolve()
+    def _public(self, name: str) -> Path:
+        """A file beside the code that the analyst may read.
+
+        Raises:
+            InputError: if it is another.
+        """
+        root = Path(self.job["folder"]).resolve()
+        path = root
+        with suppress(OSError, ValueError):  # of a text that names no path
+            path = (root / name).resolve()
         if not path.is_relative_to(root) or not path.is_file():
             raise InputError(f"file {name!r:.80} is no file beside the code; name one.")
+        if path.name == _OWNER:
+            raise InputError(f"file {name!r:.80} is the owner's alone; it cannot be public.")
         if path.stat().st_size > _MOST_PUBLIC:
             raise InputError(f"file {name!r:.80} is larger than {_MOST_PUBLIC} bytes.")
-        target = copy / path.relative_to(root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-        return name, files.sha256(target.read_bytes())
+        return path
 
     # -- the run ---------------------------------------------------------------------------------
 
@@ -228,7 +254,7 @@ class _Custodian:
         while True:
             said = self._hear()
             if "result" in said:
-                return said["result"]
+                return _kept(message_field(said, "result", dict))
             try:
                 self.analyst.send(operations.answer(said))
             except FatalError:
@@ -254,7 +280,10 @@ class _Custodian:
                 raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
                 return said
-            self.launcher.send({"said": str(said["said"])})
+            text = str(said["said"])[: self.left_to_say]
+            self.left_to_say -= len(text)
+            if text:
+                self.launcher.send({"said": text})
 
 
 class _Account:
@@ -287,6 +316,22 @@ class _Account:
         if "error" in said:
             raise getattr(errors, said["kind"])(said["error"])
         return said["value"]
+
+
+def _kept(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of the analyst, if a file can hold it.
+
+    Raises:
+        InputError: if it has half of a character, or an infinite number.
+    """
+    try:
+        json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise InputError(
+            "the process of the code sent what no file can hold; it must be finite numbers, texts "
+            "and lists."
+        ) from None
+    return record
 
 
 def _seeds(seed: int | None) -> list[dict[str, Any]]:

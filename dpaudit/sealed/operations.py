@@ -359,6 +359,8 @@ class Operations:
     def mean(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum and count, divided."""
         vectors = self._vectors(request)
+        if vectors.rows.sample is not None:  # nor may one of both be refused after the other
+            raise InputError("a mean is two releases, which have no one sample; release both.")
         total = self._sum_at(request.get("total"), vectors)
         count = self._invocation({"at": request.get("count")}, vectors.rows).at
 

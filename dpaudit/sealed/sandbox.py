@@ -33,6 +33,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import site
 import socket
 import stat
@@ -146,6 +147,11 @@ def confine(
 def refuse_dumps() -> None:
     """Keep other processes of the same user from the memory of this one."""
     _call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+
+
+def end_with_parent() -> None:
+    """Be told by SIGTERM when the thread ends that started this process."""
+    _call("prctl", 1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def _check_machine() -> int:

@@ -25,6 +25,7 @@ from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
+from dpaudit.project.subject import RunResult
 from dpaudit.project.targets import CodeFiles, Target, code_files
 from dpaudit.sealed.messages import Channel, ChannelError
 
@@ -38,9 +39,12 @@ main(int(sys.argv[1]))
 """
 """Imports this package, whichever is installed, and nothing else of its folder."""
 _WORD = re.compile(r"\bSealedSubject\b")
+NOT_SEALED = "not-sealed"
+"""Rule of the finding that sealed code ran in the process that holds the data."""
 PROCESSOR_SECONDS = 3_600
 """What the author's code may use; its own time, not that of a clock."""
 MEMORY_BYTES = 2**33
+_SECONDS_TO_END = 10
 
 
 class UnsealedError(UnsupportedError):
@@ -104,7 +108,7 @@ class SealedRun:
             if "call" in said:
                 self._channel.send(_served(account, said))
             elif "result" in said:
-                return said
+                return said | {"result": _published(said["result"])}
 
 
 @contextmanager
@@ -140,10 +144,11 @@ def sealed_run(
                 "paths": [str(copy / each) for each in code.paths],
                 "copy": str(copy),
                 "folder": str(code.folder),
+                "code": [str(path) for path in code.files],
                 "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
                 "analyst": _BOOT.format(
-                    init=dpaudit.__file__, module="dpaudit.project.sealed_subject"
+                    init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,
@@ -165,25 +170,40 @@ def _copied(code: CodeFiles, copy: Path) -> str:
 
 @contextmanager
 def _custodian() -> Iterator[Channel]:
-    """A fresh process that imports this package alone."""
+    """A fresh process that imports this package alone; it ends with this block, whatever it does.
+
+    Its temporary files lie in a folder that is removed here, even where it was killed.
+    """
     own, other = socket.socketpair()
     words = _BOOT.format(init=dpaudit.__file__, module="dpaudit.sealed.custodian")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    with other:
-        child = subprocess.Popen(
-            [sys.executable, "-I", "-c", words, str(other.fileno())],
-            pass_fds=(other.fileno(),),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt reaches it by the socket's end
-        )
-    channel = Channel(own)
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as scratch:
+        with other:
+            child = subprocess.Popen(
+                [sys.executable, "-I", "-c", words, str(other.fileno())],
+                pass_fds=(other.fileno(),),
+                env=environment | {"TMPDIR": scratch},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # an interrupt ends it from here
+            )
+        channel = Channel(own)
+        try:
+            yield channel
+        except BaseException:
+            child.terminate()
+            raise
+        finally:
+            channel.close()
+            _ended(child)
+
+
+def _ended(child: subprocess.Popen[bytes]) -> None:
     try:
-        yield channel
-    finally:
-        channel.close()
+        child.wait(timeout=_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:  # within a query, or a computation, that hears no signal
+        child.kill()
         child.wait()
 
 
@@ -215,19 +235,40 @@ def _kind(name: str) -> type[DpAuditError]:
     return found if isinstance(found, type) and issubclass(found, DpAuditError) else InputError
 
 
+def _published(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the code published, of whatever its process sent.
+
+    Raises:
+        InputError: if it is no result.
+    """
+    with _as_declared("published what is no result"):
+        return RunResult(dict(record["summary"]), dict(record["series"])).to_dict()
+
+
+@contextmanager
+def _as_declared(what: str) -> Iterator[None]:
+    """Of a process that may send anything."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, DpAuditError):
+            raise
+        raise InputError(f"the process of the code {what}.") from None
+
+
 def _target(name: str, code: CodeFiles, said: Mapping[str, Any]) -> Target:
     """What is certified: as the sealed process declared it, with the code's hash from here."""
     facts, seal = said["subject"], said["seal"]
-    record = SubjectRecord(name, facts["configuration"], code.digest, facts["location"])
     claim = facts["claim"]
-    return Target(
-        record,
-        Plan.from_dict(facts["plan"]),
-        None if claim is None else Claim.from_dict(claim),
-        tuple(map(Finding.from_dict, facts["findings"])),
-        tuple(map(str, facts["not_covered"])),
-        seal=SealRecord.from_dict(seal),
-    )
+    with _as_declared("declared what is no subject"):
+        return Target(
+            SubjectRecord(name, facts["configuration"], code.digest, facts["location"]),
+            Plan.from_dict(facts["plan"]),
+            None if claim is None else Claim.from_dict(claim),
+            tuple(map(Finding.from_dict, facts["findings"])),
+            tuple(map(str, facts["not_covered"])),
+            seal=SealRecord.from_dict(seal),
+        )
 
 
 def _served(account: Any, said: Mapping[str, Any]) -> dict[str, Any]:
