@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_tables import row_hash, rows_of
 from effort import examples
-from sealed_tables import UNITS, WARDS, Asked, Texts, held, random_row, random_table
+from sealed_tables import (
+    CARRIERS,
+    COLUMNS,
+    SECRET,
+    UNITS,
+    WARDS,
+    Asked,
+    Texts,
+    held,
+    random_row,
+    random_table,
+)
 
 from dpaudit import (
     AddRemove,
@@ -44,7 +56,7 @@ from dpaudit.mechanisms import (
     StableHistogram,
     UnaryEncoding,
 )
-from dpaudit.mechanisms.choice import Noise, NoisyMax, TopK
+from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
 from dpaudit.sealed.operations import Operations
@@ -428,6 +440,42 @@ def test_one_unit_moves_its_own_answer_alone(seed: int, tmp_path: Path) -> None:
     assert list(one) == roster
     assert sum(one[unit] != other[unit] for unit in roster) <= 1
     assert one["nobody"] == 0.25
+
+
+@pytest.mark.parametrize("seed", range(examples(3, 60)))
+def test_the_answer_of_a_unit_is_its_first_row_by_the_keyed_hash(seed: int, tmp_path: Path) -> None:
+    rows = [random_row(random.Random(seed * 100 + n), UNITS[n % 2]) for n in range(12)]
+    roster = UNITS[:2]
+    plan = local(Laplace(2.0, clip=(-1e4, 1e4)), 2, 2e4)
+    with held(tmp_path, rows, plan, roster=roster) as asked:
+        asked.ledger.answers(asked.data.vector("cost"), at="own")
+        found = [float(step.value) for step in asked.steps]
+    plain = rows_of({"source": "rows.csv", "unit": "who", "columns": COLUMNS}, tmp_path, {})
+    plain.sort(key=lambda row: row_hash(row, CARRIERS, SECRET))
+    firsts = [next(row["cost"] for row in plain if row[""] == unit) for unit in roster]
+    assert found == [float(each or 0) for each in firsts]
+
+
+def test_a_choice_is_of_as_few_rows_of_a_unit_as_it_declares(tmp_path: Path) -> None:
+    halves = PermuteAndFlip(1.0, 2.0, monotonic=True)
+    plan = Plan.of(
+        chosen(ExponentialMechanism(1.0, 2.0), AddRemove(), "two"),
+        chosen(halves, AddRemove(), "monotonic"),
+        bounded(Laplace(1.0), 1.0, AddRemove(), "sum"),
+    )
+    with held(tmp_path, [], plan) as asked:
+        for rows in (asked.data, asked.data.group_rows(3), asked.data.filter("sick")):
+            with pytest.raises(InputError, match="which group_rows bounds"):
+                asked.ledger.choose(rows, "ward", at="two")
+        few = asked.data.group_rows(3).filter("sick").group_rows(2).filter("age > 3")
+        asked.ledger.choose(few, "ward", at="two")
+        asked.ledger.choose(few, "ward", at="monotonic")
+        with pytest.raises(InputError, match="is no choice"):
+            asked.ledger.choose(few, "ward", at="sum")
+    moved = chosen(halves, ReplaceOne(), "x")
+    for wrong, words in ((moved, "declare span 2"), (replace(moved, sensitivity=0.0), "declare 1")):
+        with held(tmp_path, [], Plan.of(wrong)) as asked, pytest.raises(InputError, match=words):
+            asked.ledger.choose(asked.data.group_rows(2), "ward", at="x")
 
 
 def test_an_answer_that_the_mechanism_does_not_take_is_the_default(tmp_path: Path) -> None:
