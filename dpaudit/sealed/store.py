@@ -140,7 +140,7 @@ class Store:
 
     def divide(self, sql: str) -> None:
         """Keep the rows with the key of their unit."""
-        self._run(f"CREATE TABLE divided AS {sql}")
+        self._run(f"CREATE OR REPLACE TABLE divided AS {sql}")
 
     def values(self, vectors: Vectors) -> tuple[Whole, NDArray[Any]]:
         """The code of the unit of each row, and its number or array, in the order of places."""

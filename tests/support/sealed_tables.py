@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "huge": {"type": "integer", "range": [-(2**53), 2**53]},
     "sick": {"type": "boolean"},
 }
+CARRIERS = {
+    name: (each["type"], Fraction(str(each.get("step", 1)))) for name, each in COLUMNS.items()
+}
+"""Type and step of each column, as :func:`brute_tables.row_hash` takes them."""
 Texts = Mapping[str, str]
 """A row: the texts of its fields; those that are missing are empty."""
 

@@ -37,7 +37,13 @@ from dpaudit import (
 )
 from dpaudit.auditing.replaying.recording import RecordingNoise
 from dpaudit.ledger import read_journal
-from dpaudit.ledger.bounding import bounded_total, cells_of, first_rows, quantile_utilities
+from dpaudit.ledger.bounding import (
+    bounded_counts,
+    bounded_total,
+    cells_of,
+    first_rows,
+    quantile_utilities,
+)
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector, Norm
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
@@ -176,7 +182,7 @@ def test_a_quantile_is_one_of_the_candidates():
 def test_a_utility_moves_by_no_more_than_is_declared():
     rng = np.random.default_rng(1)
     candidates = [-1.0, 0.0, 0.5, 2.0]
-    for share in (0.1, 0.5, 0.75):
+    for share in (0.1, 0.3, 0.5, 0.75, 1e-12, 1 - 2**-53):
         absent = max(share, 1 - share)
         for relation, each in ((AddRemove(), absent), (ReplaceOne(), 1.0), (ZeroOut(), 1.0)):
             choice = ExponentialMechanism(1.0, utility_sensitivity=2 * each)
@@ -193,7 +199,9 @@ def test_a_utility_moves_by_no_more_than_is_declared():
                     after = quantile_utilities(
                         invocation, values[kept], share, candidates, units[kept]
                     )
-                assert np.abs(before - after).max() <= 2 * each + 1e-12
+                pairs = zip(before.tolist(), after.tolist(), strict=True)
+                moved = [abs(Fraction(one) - Fraction(other)) for one, other in pairs]
+                assert max(moved) <= Fraction(2 * each)
 
 
 def test_a_contribution_is_written_read_and_proved(tmp_path):
@@ -271,6 +279,7 @@ def within(difference, bound, norm):
 @example([(0, 1e154, 1e154)], 1e200, Norm.L2, None)
 @example([(0, 2.2e-168, 0.0)], 1e-200, Norm.L2, None)
 @example([(0, np.inf, -np.inf), (0, -np.inf, 1.0)], 3.0, Norm.L1, None)
+@example([(0, 3e100, 0.0), (0, -2e100, 0.0), (1, -5e100, 0.0)], 1.0, Norm.L1, None)
 def test_a_removed_unit_moves_the_total_by_its_bound(rows, bound, norm, most):
     codes = np.array([code for code, *_ in rows])
     values = np.array([[one, two] for _, one, two in rows])
@@ -390,6 +399,53 @@ def test_integers_of_any_bound_stay_integers_within_it(bound, norm):
         others = np.delete(rows, place)
         without = bounded_total(others, Units.of(None, 3), Contribution(bound), norm)[0]
         assert within([everybody - without], bound, norm)
+
+
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+def test_totals_of_many_large_integers_are_exact(norm):
+    rows, bound = np.full(100_000, 2**52 - 1), 2.0**52
+    everybody = bounded_total(rows, Units.of(None, 100_000), Contribution(bound), norm)[0]
+    without = bounded_total(rows[1:], Units.of(None, 99_999), Contribution(bound), norm)[0]
+    assert float(everybody - without) * 100_000 == everybody
+    assert within([everybody - without], bound, norm)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 3)), max_size=60),
+    bound=st.sampled_from([0.3, 1.0, 1.5, 2.0, 3.0, 7.7, 2.0**26, 2.0**40, 1e-50]),
+    norm=st.sampled_from([Norm.L1, Norm.L2]),
+    most=st.sampled_from([None, 1, 2, 5]),
+    whole=st.booleans(),
+    named=st.booleans(),
+)
+def test_counts_of_cells_are_totals_of_rows_of_one_each(rows, bound, norm, most, whole, named):
+    codes, cells = (np.array([row[n] for row in rows], dtype=np.int64) for n in range(2))
+    units = Units.of(codes if named else None, len(rows))
+    present = cells >= 0
+    dense = np.equal.outer(cells[present], np.arange(4)).astype(np.int64)
+    contribution = Contribution(bound, most)
+    total, parts = bounded_total(dense, units.where(present), contribution, norm, whole=whole)
+    found, own = bounded_counts(cells, 4, units, contribution, norm, whole=whole)
+    np.testing.assert_array_equal(found, total)
+    np.testing.assert_array_equal(own()[own().any(axis=1)], parts[parts.any(axis=1)])
+    assert all(within(part, bound, norm) for part in own())
+    assert not whole or (found == np.floor(found)).all()
+
+
+def test_integer_noise_is_of_whole_parts_whatever_the_data_are():
+    with opened(bounded(DiscreteLaplace(1.0), 2.0, at="sum")) as ledger:
+        ledger.noise = RecordingNoise(np.random.default_rng(0))
+        ledger.histogram(["a", "a", "a", "b", "b"], ["a", "b"], units=[0, 0, 0, 0, 1], at="sum")
+        assert ledger.noise.steps[0].value.tolist() == [1, 1]
+    with opened(bounded(DiscreteLaplace(1.0), 2.0, at="sum")) as ledger:
+        ledger.noise = RecordingNoise(np.random.default_rng(0))
+        ledger.sum([3, 1], at="sum")
+        assert ledger.noise.steps[0].value == 3
+
+
+def test_a_choice_among_rows_declares_that_it_changes():
+    with pytest.raises(InputError, match="so declare 1"):
+        replace(bounded(ExponentialMechanism(1.0), rows=1), sensitivity=0.0)
 
 
 # -- streams pass the same door as releases do -----------------------------------------------------

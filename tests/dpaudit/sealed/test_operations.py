@@ -5,15 +5,28 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from brute_tables import row_hash, rows_of
 from effort import examples
-from sealed_tables import UNITS, WARDS, Asked, Texts, held, random_row, random_table
+from sealed_tables import (
+    CARRIERS,
+    COLUMNS,
+    SECRET,
+    UNITS,
+    WARDS,
+    Asked,
+    Texts,
+    held,
+    random_row,
+    random_table,
+)
 
 from dpaudit import (
     AddRemove,
@@ -43,9 +56,10 @@ from dpaudit.mechanisms import (
     StableHistogram,
     UnaryEncoding,
 )
-from dpaudit.mechanisms.choice import Noise, NoisyMax, TopK
+from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
+from dpaudit.sealed.operations import Operations
 
 PERSON = PrivacyUnit("person")
 RELATIONS = [AddRemove(), ReplaceOne(), ZeroOut()]
@@ -264,6 +278,20 @@ def test_there_is_one_partition_and_each_key_has_its_label(tmp_path: Path) -> No
         assert list(asked.data.partition("age", [3, 5])) == [3, 5]
 
 
+def test_rows_that_are_held_are_divided_anew_in_each_run(tmp_path: Path) -> None:
+    rows = [{"who": "a", "ward": "A1", "age": "3"}, {"who": "b", "ward": "Ünï", "age": "5"}]
+    with held(tmp_path, rows, by_ward(AddRemove())) as asked:
+        for column in ("ward", "age"):
+            sides = asked.operations._trial, asked.operations._real
+            table = SimpleNamespace(roster=(), known=asked.operations._handles[0].known)
+            again = Operations(asked.ledger.plan, table, *sides)
+            said = again.answer({"op": "partition", "of": 0, "column": column, "keys": None})
+            wanted = WARDS if column == "ward" else []
+            assert [key for key, _ in said.get("value", [])] == wanted
+            keys = {"op": "partition", "of": 0, "column": "age", "keys": [3]}
+            assert ("value" in again.answer(keys)) is (column == "age")
+
+
 # -- samples ---------------------------------------------------------------------------------------
 
 
@@ -414,6 +442,42 @@ def test_one_unit_moves_its_own_answer_alone(seed: int, tmp_path: Path) -> None:
     assert one["nobody"] == 0.25
 
 
+@pytest.mark.parametrize("seed", range(examples(3, 60)))
+def test_the_answer_of_a_unit_is_its_first_row_by_the_keyed_hash(seed: int, tmp_path: Path) -> None:
+    rows = [random_row(random.Random(seed * 100 + n), UNITS[n % 2]) for n in range(12)]
+    roster = UNITS[:2]
+    plan = local(Laplace(2.0, clip=(-1e4, 1e4)), 2, 2e4)
+    with held(tmp_path, rows, plan, roster=roster) as asked:
+        asked.ledger.answers(asked.data.vector("cost"), at="own")
+        found = [float(step.value) for step in asked.steps]
+    plain = rows_of({"source": "rows.csv", "unit": "who", "columns": COLUMNS}, tmp_path, {})
+    plain.sort(key=lambda row: row_hash(row, CARRIERS, SECRET))
+    firsts = [next(row["cost"] for row in plain if row[""] == unit) for unit in roster]
+    assert found == [float(each or 0) for each in firsts]
+
+
+def test_a_choice_is_of_as_few_rows_of_a_unit_as_it_declares(tmp_path: Path) -> None:
+    halves = PermuteAndFlip(1.0, 2.0, monotonic=True)
+    plan = Plan.of(
+        chosen(ExponentialMechanism(1.0, 2.0), AddRemove(), "two"),
+        chosen(halves, AddRemove(), "monotonic"),
+        bounded(Laplace(1.0), 1.0, AddRemove(), "sum"),
+    )
+    with held(tmp_path, [], plan) as asked:
+        for rows in (asked.data, asked.data.group_rows(3), asked.data.filter("sick")):
+            with pytest.raises(InputError, match="which group_rows bounds"):
+                asked.ledger.choose(rows, "ward", at="two")
+        few = asked.data.group_rows(3).filter("sick").group_rows(2).filter("age > 3")
+        asked.ledger.choose(few, "ward", at="two")
+        asked.ledger.choose(few, "ward", at="monotonic")
+        with pytest.raises(InputError, match="is no choice"):
+            asked.ledger.choose(few, "ward", at="sum")
+    moved = chosen(halves, ReplaceOne(), "x")
+    for wrong, words in ((moved, "declare span 2"), (replace(moved, sensitivity=0.0), "declare 1")):
+        with held(tmp_path, [], Plan.of(wrong)) as asked, pytest.raises(InputError, match=words):
+            asked.ledger.choose(asked.data.group_rows(2), "ward", at="x")
+
+
 def test_an_answer_that_the_mechanism_does_not_take_is_the_default(tmp_path: Path) -> None:
     rows = [{"who": "a", "age": "1"}, {"who": "b", "age": "5"}, {"who": "c", "age": "7"}]
     said = "CASE WHEN age = 1 THEN 1 WHEN age = 5 THEN 0.5 ELSE 0 END"
@@ -530,6 +594,7 @@ TEXTS += [
     "1" * 40,
 ]
 TEXTS += ["huge + 1", "age * 1e15", "0 * huge", "count(age)", "made0", "made1", "NULL", "town"]
+TEXTS += ["town = '\ud800'", "town <> '\0'", "TRIM(town) = '\u200b'", "age = 1 -- x"]
 ODD: list[Any] = [
     None,
     True,
@@ -596,7 +661,7 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
         ),
         "most": one(1, 5, 10**6, 10**60, -1),
         "column": column,
-        "keys": one(["A1"], [1, 2], ["A1", 1], []),
+        "keys": one(["A1"], [1, 2], ["A1", 1], [], ["\ud800"], ["\0", "A1"]),
         "matrix": [[one(0, 1, -3, 2**30, 2**53) for _ in range(one(1, 2))]] * one(1, 2, 400),
         "by": one("age", {"column": column, "edges": edges}, ["ward", "sick"], []),
         "share": one(0, 1, -1, 1e-9),
@@ -604,7 +669,7 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
         "default": one(0, 1.5, [1, 2]),
         "shape": one([1], [2], [-1], [10**9], [2, 2], [0]),
         "stream": rng.randint(0, handles + 2),
-        "name": one("", "y" * 10**5, 3),
+        "name": one("", "y" * 10**5, 3, "\ud800"),
     }
     op = rng.choice([*RIGHT])
     request = {"op": op} | RIGHT[op]

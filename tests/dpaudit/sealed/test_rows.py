@@ -13,7 +13,7 @@ import pytest
 from brute_tables import Row, row_hash, rows_of
 from effort import examples
 from random_expressions import Made, Maker
-from sealed_tables import COLUMNS, SECRET, WARDS, Texts, held, random_table
+from sealed_tables import CARRIERS, COLUMNS, SECRET, WARDS, Texts, held, random_table
 
 from dpaudit import AddRemove, Contribution, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
 from dpaudit.base.errors import InputError
@@ -37,8 +37,6 @@ NAMES = {
     "boolean": ["sick"],
     "date": [],
 }
-STEPS = {name: Fraction(str(each.get("step", 1))) for name, each in COLUMNS.items()}
-CARRIERS = {name: (each["type"], STEPS[name]) for name, each in COLUMNS.items()}
 
 
 class Pipeline:
