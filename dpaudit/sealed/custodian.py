@@ -16,8 +16,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ class _Custodian:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        self.analyst = Channel(own, LONGEST_REQUEST)
+        self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.stack.callback(_end, child, self.analyst)
         wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
         readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
@@ -165,7 +165,7 @@ class _Custodian:
 
     def _facts(self) -> dict[str, Any]:
         """What the subject declares beside its table."""
-        self.analyst.send({})
+        self._tell({})
         facts: dict[str, Any] = _kept(message_field(self._hear(), "subject", dict))
         for name, kind in _FACTS.items():
             message_field(facts, name, kind)
@@ -252,15 +252,20 @@ class _Custodian:
         )
 
     def _answer_all(self, operations: Operations, seed: dict[str, Any]) -> Any:
-        self.analyst.send({"seed": seed})
+        self._tell({"seed": seed})
         while True:
             said = self._hear()
             if "result" in said:
                 return _kept(message_field(said, "result", dict))
             try:
-                self.analyst.send(operations.answer(said))
+                answer = operations.answer(said)
             except FatalError:
                 raise UnsupportedError(FATAL) from None
+            self._tell(answer)
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with _lost():
+            self.analyst.send(message)
 
     def _hear(self) -> dict[str, Any]:
         """What the analyst says that is not for the terminal.
@@ -269,13 +274,8 @@ class _Custodian:
             DpAuditError: if it says that its code failed, or it is gone.
         """
         while True:
-            try:
+            with _lost():
                 said = self.analyst.receive()
-            except ChannelError:
-                raise UnsupportedError(
-                    "the process of the code ended before it returned: it said what is no message, "
-                    "or used up its time or memory."
-                ) from None
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
@@ -318,6 +318,18 @@ class _Account:
         if "error" in said:
             raise getattr(errors, said["kind"])(said["error"])
         return said["value"]
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Say in words that the analyst is no more, or talks what is no message."""
+    try:
+        yield
+    except ChannelError:
+        raise UnsupportedError(
+            "the process of the code ended before it returned: it said what is no message, heard "
+            "no answer, or used up its time or memory."
+        ) from None
 
 
 def _kept(record: dict[str, Any]) -> dict[str, Any]:
