@@ -127,13 +127,15 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     """A sealed subject by its name, in the process that is sealed.
 
     Raises:
-        InputError: if there is none, or it is none of that kind.
+        InputError: if there is none.
+        UnsealableError: if it is a subject of rows, which may stand beside sealed ones.
     """
     from dpaudit.project.targets import find_subject, subject_record
+    from dpaudit.sealed.sandbox import UnsealableError
 
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
-        raise InputError(f"{name} is no SealedSubject.")
+        raise UnsealableError(f"{type(found).__name__} is no SealedSubject.")
     return Loaded(name, found, subject_record(name, found))
 
 

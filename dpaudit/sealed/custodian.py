@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ _FACTS: dict[str, type | tuple[type, ...]] = {
 }
 _MOST_PUBLIC = 100_000_000
 """Bytes of a public file."""
+_LIBRARIES = ("sqlglot", "duckdb", "pyarrow.csv")
+"""What reads a table, as :mod:`dpaudit.tables` does; it takes long to load."""
 _LONGEST_SAID = 10_000
 """Characters that the code may print."""
 _OWNER = "owner.json"
@@ -139,6 +142,9 @@ class _Custodian:
             {name: self.job[name] for name in wanted}
             | {"readable": readable, "parent": os.getpid()}
         )
+        for name in _LIBRARIES:  # while the other process starts
+            with suppress(ImportError):
+                import_module(name)
         said = self._hear()
         if "unsealed" in said:
             raise _UnsealedError(said["unsealed"])
@@ -152,6 +158,8 @@ class _Custodian:
         The table is known before a file is handed out, as what is read can be printed.
         """
         said = self._hear()
+        if "unsealed" in said:
+            raise _UnsealedError(ascii(said["unsealed"])[1:-1][:200])
         other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
         declared = message_field(said, "table", dict)
         table = ReadTable.of(declared | other, Path(self.job["folder"]))
