@@ -5,6 +5,7 @@
     DpAuditError
     ├── InputError               a value from outside is wrong: field, value, remedy
     │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
+    │   ├── OtherSubjectError    what is named holds data itself; no run of it can be sealed
     │   ├── TamperedError        a ledger or certificate does not match its own hashes
     │   └── JournalError         a journal cannot be written; nothing was drawn
     ├── InconclusiveError        the audit could not end: nothing is refuted, and nothing is well
@@ -27,6 +28,10 @@ class InputError(DpAuditError, ValueError):
 
 class UnsupportedError(InputError):
     """The input is sound, but no accountant, theorem or library covers it."""
+
+
+class OtherSubjectError(InputError):
+    """What is named holds data itself, so that no run of it can be sealed."""
 
 
 class TamperedError(InputError):

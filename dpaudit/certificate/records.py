@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dpaudit.base.fields import NonNegative, Probability, Record
 from dpaudit.base.numbers import plain, up
@@ -141,14 +141,18 @@ class SealRecord(Record):
         source: name of the table's source.
         table: SHA-256 of source, schema and bounds as they were declared.
         files: public files that the code could read, with the SHA-256 of each.
+        made_up: the made-up rows of a run that was made for the seal alone, such as ``synthetic
+            200``, and of which the certificate states nothing; None of a run that it states.
     """
 
+    left_out: ClassVar[frozenset[str]] = frozenset({"made_up"})
     system: str
     means: tuple[str, ...]
     tries: Mapping[str, str]
     source: str
     table: str
     files: Mapping[str, str] = field(default_factory=dict)
+    made_up: str | None = None
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,10 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
         raise TamperedError("seal is stated of a subject without code.")
     if certificate.rehearsal is not None:
         raise TamperedError("seal is stated beside a rehearsal, for which code must hold the data.")
-    if not (certificate.run or {}).get("ledger"):
+    ran = bool((certificate.run or {}).get("ledger"))
+    if ran and seal.made_up is not None:
+        raise TamperedError("seal.made_up is stated beside a run, which is itself what was sealed.")
+    if not ran and seal.made_up is None:
         raise TamperedError("seal is stated without a run; only a run is sealed.")
     if stated := taken_at_word(certificate.plan, certificate.guarantee):
         raise TamperedError(

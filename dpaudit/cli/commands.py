@@ -47,7 +47,11 @@ def certify(
         ),
     ] = "best",
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Put the code to the test too, on neighbouring data.")
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Put the code to the test too, on neighbouring data; sealed, on made-up rows.",
+        ),
     ] = False,
     data: Annotated[str | None, option("--data", "NAME|PATH", "What to rehearse on.")] = None,
     witness: Witness = None,
@@ -107,13 +111,20 @@ def run(
             "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
         ),
     ] = True,
+    sealed: Annotated[
+        bool,
+        typer.Option(
+            "--sealed", help="Refuse a run whose code this machine cannot keep from the data."
+        ),
+    ] = False,
     witness: Witness = None,
     charging: Service = None,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
 
     With --seed it is an experiment. Without, the noise comes from exact samplers (the extra
-    secure) unless --float-noise is given.
+    secure) unless --float-noise is given. The code of a SealedSubject runs in a process that has
+    no way to the data, where this machine can do that; it is not rehearsed.
     """
     from dpaudit.base import validate
     from dpaudit.base.chain import Durability
@@ -134,6 +145,7 @@ def run(
             rehearse=rehearse,
             charging=None if charging is None else charging(subject),
             witness=witness,
+            sealed=sealed,
         )
     show.certificate(certificate, files=files)
     raise typer.Exit(exit_of(certificate))

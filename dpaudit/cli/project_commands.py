@@ -67,7 +67,7 @@ def init(
         bool, typer.Option("--survey", help="An algorithm in Python, attacked: a survey.")
     ] = False,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Counts and sums of rows, several a person.")
+        bool, typer.Option("--counts", help="Counts and sums, by code that runs sealed.")
     ] = False,
     library: Annotated[
         bool, typer.Option("--library", help="Code that calls diffprivlib, certified as it is.")

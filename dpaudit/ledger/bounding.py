@@ -277,8 +277,18 @@ def quantile_utilities(
     ordered = np.sort(numbers[kept & ~np.isnan(numbers)])
     below = np.searchsorted(ordered, places, side="left")
     above = ordered.size - np.searchsorted(ordered, places, side="right")
-    utilities: Floats = -np.abs((1 - share) * below - share * above)
+    near = _share_on_grid(share)
+    utilities: Floats = -np.abs((1 - near) * below - near * above)
     return utilities
+
+
+def _share_on_grid(share: float) -> float:
+    """The next multiple of 2^-26 towards 1/2, whose products with counts are exact.
+
+    So no rounding moves a utility further than the unit's rows do, and max(q, 1 − q) grows not.
+    """
+    inwards = math.ceil if share < 0.5 else math.floor
+    return float(inwards(share * _MOST_STEPS) / _MOST_STEPS)
 
 
 def key_counts(

@@ -64,6 +64,8 @@ class Code(StrEnum):
     """The word of a project file on the code of a subject."""
 
     REHEARSED = "rehearsed"
+    SEALED = "sealed"
+    """It must run sealed, on made-up rows; where that cannot be, the row is in error."""
     NOT_REHEARSED = "not rehearsed"
     """The certificate is to speak of the plan alone, and the row may be certified all the same."""
 
@@ -79,8 +81,9 @@ class SubjectEntry:
         claim: in place of the subject's own.
         delta: δ of the guarantee; the claim's where not given.
         accountant: whose proof is wanted.
-        code: whether the code must be rehearsed for the row to be certified.
-        data: what it is rehearsed on; its default data where not given.
+        code: whether the code must be rehearsed, or sealed, for the row to be certified.
+        data: what it is rehearsed on, or the made-up rows of a sealed run; its default where not
+            given.
         audits: the attacks; None where the file lists none.
         default_audit: made where the file lists none and the subject has code.
     """

@@ -21,10 +21,8 @@ import numpy as np
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import plain
-from dpaudit.certificate import Claim, Finding, SubjectRecord
+from dpaudit.certificate import Claim, Finding
 from dpaudit.plan import AddRemove, Plan
-from dpaudit.project.foreign import foreign
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.table import Table, is_made_up
@@ -42,6 +40,7 @@ class SealedSubject(Subject):
     can be asked about and not read, and a ledger that releases of them.
     """
 
+    sees_rows: ClassVar[bool] = False
     public_files: ClassVar[tuple[str, ...]] = ()
     """Files beside the code that it reads, known without the data."""
 
@@ -65,46 +64,8 @@ class SealedSubject(Subject):
         return self.table().source
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A sealed subject as the analyst runs it.
-
-    Attributes:
-        name: by which it was found.
-        subject: what was found.
-        record: how a certificate names it.
-    """
-
-    name: str
-    subject: SealedSubject
-    record: SubjectRecord
-
-    def data(self) -> dict[str, Any]:
-        """Its table, and the names of public files that it reads, as JSON."""
-        with foreign(self.name, public=True):
-            own = self.subject
-            found = {"table": own.table().to_dict(), "files": list(map(str, own.public_files))}
-            return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
-
-    def facts(self) -> dict[str, Any]:
-        """What it declares beside these, as JSON."""
-        with foreign(self.name, public=True):
-            own = self.subject
-            claim = own.claim()
-            found = {
-                "configuration": self.record.configuration,
-                "location": self.record.location,
-                "plan": own.plan().to_dict(),
-                "claim": None if claim is None else claim.to_dict(),
-                "findings": [each.to_dict() for each in own.findings()],
-                "not_covered": list(own.not_covered()),
-            }
-            return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
-
-    def run(self, data: Rows, ledger: SealedLedger, rng: np.random.Generator) -> dict[str, Any]:
-        """What it published, as JSON."""
-        with foreign(self.name, public=True):
-            return published(self.name, self.subject.run(data, ledger, rng))
+MADE_UP_ROWS = "synthetic 200"
+"""Rows on which a sealed subject is tried where none are named."""
 
 
 def published(name: str, result: object) -> dict[str, Any]:
@@ -123,30 +84,11 @@ def published(name: str, result: object) -> dict[str, Any]:
         raise InputError(f"{name} returned more than finite numbers, texts and lists.") from None
 
 
-def load(name: str, settings: Mapping[str, Any]) -> Loaded:
-    """A sealed subject by its name, in the process that is sealed.
+class _Kept(ExitStack):
+    """What is open as long as somebody holds rows of it."""
 
-    Raises:
-        InputError: if there is none.
-        UnsealableError: if it is a subject of rows, which may stand beside sealed ones.
-    """
-    from dpaudit.project.targets import find_subject, subject_record
-    from dpaudit.sealed.sandbox import UnsealableError
-
-    found = find_subject(name, settings)
-    if not isinstance(found, SealedSubject):
-        raise UnsealableError(f"{type(found).__name__} is no SealedSubject.")
-    return Loaded(name, found, subject_record(name, found))
-
-
-def main(descriptor: int) -> None:
-    """Be the analyst of a sealed run."""
-    from dpaudit.sealed.analyst import serve
-
-    serve(descriptor, load)
-
-
-# -- without a seal ------------------------------------------------------------------------------
+    def __del__(self) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,16 +117,18 @@ class OpenSubject(Subject):
     Attributes:
         sealed: what runs.
         folder: from which paths of its table are seen.
+        made_up: made-up rows that it runs on by default, in place of the table.
     """
 
     sees_rows: ClassVar[bool] = False
     sealed: SealedSubject
     folder: Path = field(default=Path())
+    made_up: str = ""
 
     @property
     def default_data(self) -> str:  # type: ignore[override]
-        """The source of the table."""
-        return self.sealed.default_data
+        """The made-up rows, or the source of the table."""
+        return self.made_up or self.sealed.default_data
 
     def plan(self) -> Plan:
         """That of the sealed subject."""
@@ -215,9 +159,9 @@ class OpenSubject(Subject):
         from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
 
         record = self.sealed.table().to_dict()
-        stack = ExitStack()
+        stack = _Kept()
         made_up = is_made_up(source)
-        if not made_up and source != self.default_data:
+        if not made_up and source != self.sealed.default_data:
             record["source"] = str(Path(source).resolve())
         table = ReadTable.of(record, self.folder)
         if made_up:
@@ -241,13 +185,17 @@ class OpenSubject(Subject):
 
     def run(self, data: Held, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Run the sealed subject on handles of these rows."""
-        from dpaudit.ledger import Ledger as Door
-        from dpaudit.sealed.operations import FatalError, Operations, Side, require_sealable
+        from dpaudit.sealed.operations import (
+            FatalError,
+            Operations,
+            Side,
+            require_sealable,
+            trial_of,
+        )
 
         plan = ledger.plan
         require_sealable(plan, data.table)
-        trial = Door(plan, rng=np.random.default_rng(0))
-        sides = Side(data.none, trial), Side(data.stored, ledger)
+        sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
         operations = Operations(plan, data.table, *sides, rows=data.rows)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,3 +207,10 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
+
+
+def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:
+    """A sealed subject that reads made-up rows in place of its table; another as it is."""
+    if not isinstance(subject, OpenSubject):
+        return subject
+    return replace(subject, made_up=MADE_UP_ROWS if data is None else data)

@@ -54,8 +54,6 @@ def serve(descriptor: int, load: Load) -> None:
         sys.stdout, sys.stderr = said, said
         try:
             _serve(channel, job, load)
-        except sandbox.UnsealableError as error:
-            channel.send({"unsealed": str(error)})
         except DpAuditError as error:
             channel.send({"failed": str(error), "kind": type(error).__name__})
     except ChannelError:

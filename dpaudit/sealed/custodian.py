@@ -23,8 +23,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpaudit.base import errors, files
 from dpaudit.base.applications import close_extensions
 from dpaudit.base.chain import Durability
@@ -48,6 +46,7 @@ from dpaudit.sealed.operations import (
     Side,
     require_population,
     require_sealable,
+    trial_of,
 )
 from dpaudit.sealed.store import ReadTable, opened, with_data
 
@@ -158,8 +157,6 @@ class _Custodian:
         The table is known before a file is handed out, as what is read can be printed.
         """
         said = self._hear()
-        if "unsealed" in said:
-            raise _UnsealedError(ascii(said["unsealed"])[1:-1][:200])
         other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
         declared = message_field(said, "table", dict)
         table = ReadTable.of(declared | other, Path(self.job["folder"]))
@@ -238,8 +235,7 @@ class _Custodian:
             anchor=account,
             budget=account if order["budget"] else None,
         )
-        trial = Ledger(plan, rng=np.random.default_rng(0))
-        operations = Operations(plan, table, Side(none, trial), Side(rows, ledger))
+        operations = Operations(plan, table, Side(none, trial_of(ledger)), Side(rows, ledger))
         try:
             result = self._answer_all(operations, seeds[1])
             if not len(ledger):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
-from dpaudit.sealed.messages import read, written
+from dpaudit.sealed.messages import read
 
 Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Sends a request and returns what is said to it."""
@@ -26,8 +26,14 @@ def _asked(ask: Ask, op: str, **request: Any) -> Any:
 
     Raises:
         DpAuditError: of the kind that the custodian says.
+        InputError: if the request is none that can be sent.
     """
-    said = ask({"op": op} | request)
+    try:
+        said = ask({"op": op} | request)
+    except DpAuditError:
+        raise
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(f"{op} takes finite numbers, texts and lists of these alone.") from None
     if "error" in said:
         kind = getattr(errors, str(said.get("kind")), InputError)
         known = isinstance(kind, type) and issubclass(kind, DpAuditError)
@@ -260,7 +266,7 @@ class SealedLedger:
         Returns:
             One for each unit, in the order of the roster.
         """
-        given = written(np.asarray(default)[()])
+        given = np.asarray(default).tolist()
         found: list[Any] = self._released("answers", vectors, default=given, at=at)
         return found
 

@@ -21,8 +21,9 @@ from dpaudit.base import validate
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import clips
-from dpaudit.ledger import Ledger
+from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
 from dpaudit.ledger.bounding import bounded_total
+from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import Mechanism, Norm
@@ -165,6 +166,23 @@ def require_population(plan: Plan, units: int) -> None:
                 f"the table has {units} units; {each.describe()} declares a population of "
                 f"{each.sampling.population}."
             )
+
+
+class _TrialNoise(FloatNoise):
+    """Noise of a table without rows, which refuses what that of another ledger would."""
+
+    def __init__(self, other: NoiseBackend) -> None:
+        super().__init__(np.random.default_rng(0))
+        self._other = other
+
+    def require_size(self, invocation: Invocation, entries: int) -> None:
+        if isinstance(self._other, SizedNoise):
+            self._other.require_size(invocation, entries)
+
+
+def trial_of(ledger: Ledger) -> Ledger:
+    """A ledger of the same plan that nobody reads."""
+    return Ledger(ledger.plan, noise=_TrialNoise(ledger.noise or SecureNoise()))
 
 
 class Operations:
@@ -317,12 +335,7 @@ class Operations:
     def sum(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum."""
         vectors = self._vectors(request)
-        invocation = self._invocation(request, vectors.rows)
-        if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
-            raise InputError(
-                f"{invocation.describe()} adds whole numbers to such; take a vector of these."
-            )
-        at = invocation.at
+        at = self._sum_at(request.get("at"), vectors)
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -330,15 +343,26 @@ class Operations:
 
         return self._both(release)
 
+    def _sum_at(self, at: object, vectors: Vectors) -> str:
+        """The label of a declared sum of such numbers.
+
+        Raises:
+            InputError: if its noise is of whole numbers, and these are not.
+        """
+        invocation = self._invocation({"at": at}, vectors.rows)
+        if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
+            raise InputError(
+                f"{invocation.describe()} adds noise to whole numbers; take a vector of these."
+            )
+        return invocation.at
+
     def mean(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum and count, divided."""
         vectors = self._vectors(request)
         if vectors.rows.sample is not None:  # nor may one of both be refused after the other
             raise InputError("a mean is two releases, which have no one sample; release both.")
-        total, count = (
-            self._invocation({"at": request.get(name)}, vectors.rows).at
-            for name in ("total", "count")
-        )
+        total = self._sum_at(request.get("total"), vectors)
+        count = self._invocation({"at": request.get("count")}, vectors.rows).at
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
@@ -425,9 +449,8 @@ class Operations:
         """The noisy answer of every unit of the roster; its first row counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
         own, at = invocation.mechanism, invocation.at
-        default = read(request.get("default", 0))
         ends = vectors.corners()
-        fitting = np.zeros_like(ends[0]) + np.asarray(default)
+        fitting = np.zeros_like(ends[0]) + np.asarray(request.get("default", 0), dtype=np.float64)
         if fitting.shape != vectors.shape:
             raise InputError(f"default has another shape than the answers, {vectors.shape}.")
         for end in (*ends, fitting):
@@ -510,7 +533,7 @@ class Operations:
             numbers, _ = side.total(found)
             return np.mean(numbers, axis=0).tolist() if len(numbers) else None
 
-        self.owner[name] = self._both(exact)
+        self.owner[name] = read(self._both(exact))
 
     def left(self, request: Mapping[str, Any]) -> int:
         """How many releases were made."""

@@ -22,7 +22,9 @@ from dpaudit.tables.expressions import Expression, quoted, read_condition, read_
 from dpaudit.tables.grouping import Groups, column_of, read_groups
 from dpaudit.tables.schema import LARGEST, Kind
 
-_LONGEST = 200_000
+_LONGEST, _DEEPEST = 200_000, 200
+"""Characters of what describes rows, and queries within each other."""
+_LONGEST_VECTOR = 10_000_000
 MOST_COLUMNS = 10_000
 Whole = NDArray[np.int64]
 
@@ -59,7 +61,7 @@ class Rows:
     sample: Sample | None = None
 
     def __post_init__(self) -> None:
-        if len(self.sql) > _LONGEST:
+        if len(self.sql) > _LONGEST or self.sql.count("FROM (") > _DEEPEST:
             raise InputError("rows are described by too many steps; take fewer filters.")
 
     def filter(self, condition: object) -> Rows:
@@ -159,6 +161,8 @@ class Rows:
             f"coalesce(({each.sql})::HUGEINT * {int(ratio)}, 0)::BIGINT"
             for each, ratio in zip(found, ratios, strict=True)
         )
+        if sum(map(len, parts)) > _LONGEST_VECTOR:
+            raise InputError("vector is described by too many steps; take fewer columns.")
         ends = np.array(
             [
                 [min(each.shape.low * int(ratio), 0), max(each.shape.high * int(ratio), 0)]

@@ -62,6 +62,7 @@ from dpaudit.project.audit_request import EACH, AuditRequest
 from dpaudit.project.foreign import Program, foreign
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
+from dpaudit.project.sealed_subject import on_made_up_rows
 from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, find_code, find_target, load_function
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
@@ -425,15 +426,16 @@ def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
         )
     if request.arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
-    subject, claim = target.subject, request.tested(target.claim)
+    subject, claim = on_made_up_rows(target.subject), request.tested(target.claim)
     assert subject is not None
     (record,) = attack_subject(request, subject, claim, name)
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
     seed, timeout = request.execution.seed or 0, request.execution.timeout
-    return AuditOutcome(
-        record, own, name, claim, rehearse_subject(subject, name, seed=seed, timeout=timeout)
-    )
+    rehearsal = None
+    if subject.sees_rows:
+        rehearsal = rehearse_subject(subject, name, seed=seed, timeout=timeout)
+    return AuditOutcome(record, own, name, claim, rehearsal)
 
 
 def outcome_of(
@@ -460,7 +462,7 @@ def with_planned_audits(
     """
     claim = _tested(certificate)
     if entry.audits is None:
-        if target.subject is None or target.release is not None or claim is None:
+        if target.subject is None or not target.subject.sees_rows or claim is None:
             return certificate
         try:
             _refuse_several(target.subject)

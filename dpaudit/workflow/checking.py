@@ -23,6 +23,7 @@ from dpaudit.project.project_file import (
     SubjectEntry,
     read_project_file,
 )
+from dpaudit.project.sealed_subject import on_made_up_rows
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import renderer_for, suffixes
 from dpaudit.workflow.attacking import with_planned_audits
@@ -44,6 +45,8 @@ from dpaudit.workflow.publishing import (
     rendered,
 )
 from dpaudit.workflow.rehearsing import with_rehearsal
+from dpaudit.workflow.running import tried_on_made_up_rows
+from dpaudit.workflow.sealing import NOT_SEALED
 
 OtherBudgets = Callable[[Mapping[str, SubjectRow]], Iterable[BudgetRow]]
 """Budgets that are kept elsewhere, and whether all subjects together fit what is left of each."""
@@ -158,18 +161,28 @@ def certify_entry(entry: SubjectEntry) -> Certificate:
     """The certificate of one subject of a project file, after the attacks that it plans.
 
     Paths are seen from the current folder, which should be that of the project file. This imports
-    and runs the code of the subject.
+    and runs the code of the subject; that of a sealed subject in a sealed process, on made-up rows,
+    and here only where attacks are planned.
 
     Raises:
         InputError: if the subject cannot be found or certified, or an attack cannot be made.
     """
-    target = find_target(entry.target, entry.settings)
+    tried = None
+    if entry.code is not Code.NOT_REHEARSED:
+        tried = tried_on_made_up_rows(entry.target, entry.settings, entry.data)
+    target = tried or find_target(entry.target, entry.settings)
+    if entry.code is Code.SEALED and target.seal is None:
+        why = [each.message for each in target.findings if each.rule == NOT_SEALED]
+        raise InputError(f'code is "sealed": {"".join(why) or "this is no SealedSubject."}')
     if entry.claim is not None:
         notes = overridden(target.claim, entry.claim)
         target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))
     certificate = with_witness(certified(target, entry.delta, entry.accountant))
     if entry.code is Code.REHEARSED:
         certificate = with_rehearsal(certificate, target, data=entry.data)
+    if target.seal is not None and entry.audits:
+        held = find_target(entry.target, entry.settings)
+        target = replace(target, subject=on_made_up_rows(held.subject, entry.data))
     return with_planned_audits(certificate, target, entry)
 
 

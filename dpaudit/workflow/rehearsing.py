@@ -30,6 +30,11 @@ from dpaudit.rehearsal.neighbours import moves
 from dpaudit.rehearsal.rehearse import LONGEST, MOST_NEIGHBOURS, RehearsalOutcome, rehearse
 from dpaudit.rehearsal.watching import apart, first_apart
 
+_NO_ROWS = (
+    "holds handles of its data and no rows, which leaves nothing to rehearse or replay; certify it "
+    "on made-up rows with dpaudit check, or assert_certified."
+)
+
 
 @dataclass(frozen=True)
 class NeighbourReplay:
@@ -79,6 +84,8 @@ def replay_subject(
         InputError: if something is wrong with the input, or no neighbour is made like that.
     """
     subject = find_subject(name, parse_settings(settings))
+    if not subject.sees_rows:
+        raise InputError(f"{name:.80} {_NO_ROWS}")
     source = subject.default_data if data is None else data
     found = False
     with foreign(name):
@@ -155,6 +162,8 @@ def rehearse_subject(
         timeout: seconds that one run may take.
     """
     kind = type(subject)
+    if not subject.sees_rows:
+        return RehearsalOutcome.impossible(f"{kind.__name__} {_NO_ROWS}")
     if kind.run is Subject.run:
         return RehearsalOutcome.impossible("The subject has no run; define run and load.")
     if kind.load is Subject.load:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ import numpy as np
 from dpaudit.auditing import progress_bar
 from dpaudit.base import files
 from dpaudit.base.chain import Durability
-from dpaudit.base.errors import DpAuditError, InputError, TamperedError
+from dpaudit.base.errors import DpAuditError, InputError, OtherSubjectError, TamperedError
 from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Severity, with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
@@ -32,13 +34,14 @@ from dpaudit.ledger import (
 )
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
+from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
 from dpaudit.project.targets import Target, find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.reporting.text import visible
 from dpaudit.sealed.table import is_made_up
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.results import abridged, prepared, write_results
-from dpaudit.workflow.sealing import SealedRun, UnsealedError, is_sealable, sealed_run
+from dpaudit.workflow.sealing import NOT_SEALED, SealedRun, UnsealedError, is_sealable, sealed_run
 
 if TYPE_CHECKING:
     from dpaudit.rehearsal.rehearse import RehearsalOutcome
@@ -112,6 +115,7 @@ def run_subject(
     most: int | None = None,
     charging: Charging | None = None,
     witness: bool | None = None,
+    sealed: bool = False,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Rehearse a subject, run it through a ledger, and write ledger, certificate and report.
 
@@ -134,6 +138,7 @@ def run_subject(
         most: neighbours that are tried even where runs take long; a rehearsal's own without it.
         charging: where a deployment is charged, before it releases anything.
         witness: whether the independent checker proves it too; None where that is cheap.
+        sealed: refuse what cannot be sealed, in place of running it in one process.
 
     Returns:
         The certificate with the results of the run, and the files. What the owner of the data alone
@@ -150,19 +155,39 @@ def run_subject(
         data, seed, float_noise, durability, anchor, rehearse, most, charging, witness
     )
     known = parse_settings(settings)
-    unsealed = ""
+    reason = ""
     if is_sealable(name):
         try:
             return run_sealed(name, known, folder, options)
         except UnsealedError as error:
-            unsealed = str(error)
-    target = find_target(name, known)
+            reason = str(error)
+        except OtherSubjectError:
+            pass
+    if sealed:
+        why = reason or f"{name:.80} is no SealedSubject, whose code holds handles of its data."
+        raise InputError(f"--sealed is given, and the run cannot be sealed: {why}")
+    target = _open_target(name, known, reason)
     if target.release is not None:
         raise InputError(f"{name} is a release file; run it with dpaudit release.")
-    if unsealed:
-        found = (*target.findings, _found("not-sealed", reason=unsealed))
-        target = replace(target, findings=found)
     return run_target(target, name, folder, options)
+
+
+def _open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Target:
+    """A target that runs in this process; a sealed subject for a reason alone, which is told.
+
+    Raises:
+        InputError: if it is a sealed subject and no reason is given.
+    """
+    target = find_target(name, settings)
+    if not isinstance(target.subject, OpenSubject):
+        return target
+    if not reason:
+        raise InputError(
+            f"{name:.80} is a SealedSubject that was not known as one without running its file; "
+            "name SealedSubject in that file, so that its runs are sealed."
+        )
+    said = _found(NOT_SEALED, reason=reason)
+    return replace(target, findings=(*target.findings, said))
 
 
 @dataclass(frozen=True)
@@ -304,25 +329,90 @@ def run_sealed(
 
     Raises:
         UnsealedError: if this machine cannot seal it; nothing has been read then.
+        OtherSubjectError: if it is no sealed subject.
     """
     made_up = options.data is not None and is_made_up(options.data)
-    data = options.data if made_up else None
     rows = None if options.data is None or made_up else Path(options.data).resolve()
     private = [folder.resolve(), *([] if rows is None else [rows])]
     with sealed_run(name, settings, private, _say, rows) as run:
-        target = run.target
-        account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
-        run.load({"seed": options.seed, "data": data})
-        account.begin()
-        order = {
-            "float_noise": options.float_noise,
-            "journal": str(account.journal.resolve()),
-            "durability": str(options.durability),
-            "account": account.anchor is not None,
-            "budget": account.charge is not None,
-        }
-        with account.kept(lambda: _made(run, account.journal)):
-            said = run.go(order, account.charge or account.anchor)
+        account = _Account(options, run.target, _new_path(folder, "ledger.jsonl"))
+        ran = _ran_sealed(run, account, options.data if made_up else None)
+    return _written(run.target, folder, account, ran, None, made_up=made_up)
+
+
+def tried_on_made_up_rows(
+    name: str, settings: Mapping[str, Any], data: str | None = None
+) -> Target | None:
+    """A sealed subject after a run on made-up rows, of which nothing but the seal is kept.
+
+    Where this machine cannot seal, the run is made in this process, and a finding says so.
+
+    Args:
+        name: ``module:Object`` or ``FILE.py:Object``; of other targets None is returned.
+        settings: of the subject's fields.
+        data: ``synthetic N``.
+
+    Raises:
+        InputError: if data are no made-up rows, or the run does not end as it should.
+    """
+    if not is_sealable(name):
+        return None
+    options = RunOptions(MADE_UP_ROWS if data is None else data, seed=0)
+    assert options.data is not None
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as made:
+        folder = Path(made)
+        try:
+            with sealed_run(name, settings, (folder,), _say) as run:
+                _require_made_up(name, options.data)
+                account = _Account(options, run.target, folder / "ledger.jsonl")
+                ran = _ran_sealed(run, account, options.data)
+        except OtherSubjectError:
+            return None
+        except UnsealedError as error:
+            target = _open_target(name, settings, str(error))
+            if not isinstance(target.subject, OpenSubject):
+                return None
+            _require_made_up(name, options.data)
+            target = replace(target, subject=on_made_up_rows(target.subject, options.data))
+            run_target(target, name, folder, options)
+            return target
+    assert run.target.seal is not None
+    left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
+    return replace(
+        run.target,
+        seal=replace(run.target.seal, made_up=options.data),
+        findings=(*run.target.findings, *left),
+    )
+
+
+def _require_made_up(name: str, data: str) -> None:
+    if not is_made_up(data):
+        raise InputError(
+            f"data is {shown(data)}, and {name:.80} is a sealed subject: it is tried on made-up "
+            f"rows alone, such as {MADE_UP_ROWS!r}; only dpaudit run reads its table."
+        )
+
+
+def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
+    """Run the code of a sealed run that waits, and read its journal back.
+
+    Args:
+        run: that has declared its subject.
+        account: what the run is charged to.
+        data: ``synthetic N``; None for the table.
+    """
+    options, target = account.options, run.target
+    run.load({"seed": options.seed, "data": data})
+    account.begin()
+    order = {
+        "float_noise": options.float_noise,
+        "journal": str(account.journal.resolve()),
+        "durability": str(options.durability),
+        "account": account.anchor is not None,
+        "budget": account.charge is not None,
+    }
+    with account.kept(lambda: _made(run, account.journal)):
+        said = run.go(order, account.charge or account.anchor)
     record = journal_record(
         account.journal,
         target.plan,
@@ -334,8 +424,7 @@ def run_sealed(
     owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
     assert target.seal is not None
     source = data if data is not None else target.seal.source
-    ran = _Ran(said["result"], record, tuple(said["left"]), owner, source)
-    return _written(target, folder, account, ran, None, made_up=made_up)
+    return _Ran(said["result"], record, tuple(said["left"]), owner, source)
 
 
 def _made(run: SealedRun, journal: Path) -> int:

@@ -39,6 +39,8 @@ main(int(sys.argv[1]))
 """
 """Imports this package, whichever is installed, and nothing else of its folder."""
 _WORD = re.compile(r"\bSealedSubject\b")
+NOT_SEALED = "not-sealed"
+"""Rule of the finding that sealed code ran in the process that holds the data."""
 PROCESSOR_SECONDS = 3_600
 """What the author's code may use; its own time, not that of a clock."""
 MEMORY_BYTES = 2**33
@@ -153,7 +155,7 @@ def sealed_run(
                 "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
                 "analyst": _BOOT.format(
-                    init=dpaudit.__file__, module="dpaudit.project.sealed_subject"
+                    init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
                 "patience": PATIENCE,
                 "processor_seconds": PROCESSOR_SECONDS,

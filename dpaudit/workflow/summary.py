@@ -9,6 +9,7 @@ from dpaudit.accounting import Guarantee
 from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, Standing
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
+from dpaudit.workflow.sealing import NOT_SEALED
 
 NO_AUDIT = "No audit was made: "
 """How a certificate begins to say why nobody attacked it."""
@@ -88,14 +89,22 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
 
 
 def _untried(certificate: Certificate) -> Iterator[str]:
-    """Return what is only assumed, by why that is so, and why no attack was made."""
+    """Return how it was sealed, what is only assumed, and why no attack was made."""
+    if certificate.seal is not None:
+        yield (
+            f"sealed: its code ran on made-up rows ({certificate.seal.made_up}), in a process that "
+            "has no way to its table."
+        )
+    for finding in certificate.findings:
+        if finding.rule == NOT_SEALED:
+            yield f"{finding.severity}, not sealed: {finding.message} {finding.remedy}"
     why: dict[str, list[str]] = {}
     for each in certificate.assumptions:
         if each.alone.rank == Standing.ASSUMED.rank:
             why.setdefault(each.evidence, []).append(str(each.premise))
     for evidence, premises in why.items():
         yield f"warning, only assumed: {'; '.join(premises)}. {evidence}"
-    if not certificate.audits and certificate.release is None:
+    if not certificate.audits and certificate.release is None and certificate.seal is None:
         said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
         yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")
 

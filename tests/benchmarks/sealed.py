@@ -32,7 +32,7 @@ PROCESSES = {
     "python -I": "pass",
     "numpy": "import numpy",
     "custodian": "import dpaudit.sealed.custodian",
-    "analyst": "import dpaudit.project.sealed_subject, dpaudit.project.targets",
+    "analyst": "import dpaudit.project.sealed_code",
 }
 
 

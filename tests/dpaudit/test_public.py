@@ -10,7 +10,7 @@ PUBLIC = """
     Gaussian Group Guarantee InconclusiveError IndividualGaussian InputError Invocation Laplace
     Ledger Mechanism Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling
     PrivacyUnit RandomizedResponse
-    Relation Release ReplaceOne RunResult Sampling SecureNoise Severity Subject TamperedError
+    Relation Release ReplaceOne RunResult Sampling SealedSubject SecureNoise Severity Subject Table TamperedError
     TrustModel UnsupportedError Verdict ZeroOut certify guarantee privacy_curve read_release
     read_release_file release_table write_report
 """

@@ -17,7 +17,7 @@ from dpaudit.auditing.replaying.recording import RecordingNoise, Step
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.operations import Operations, Side, require_sealable
+from dpaudit.sealed.operations import Operations, Side, require_sealable, trial_of
 from dpaudit.sealed.store import ReadTable, opened
 
 SECRET = bytes(range(32))
@@ -117,9 +117,9 @@ def held(
         require_sealable(plan, table)
         none, stored = opened(table, secret, stack)
         noise = noise or RecordingNoise(np.random.default_rng(1))
-        trial = Ledger(plan, rng=np.random.default_rng(0))
         real = Ledger(plan, noise=noise)
-        operations = Operations(plan, table, Side(none, trial), Side(stored, real))
+        sides = Side(none, trial_of(real)), Side(stored, real)
+        operations = Operations(plan, table, *sides)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             said = operations.answer(json.loads(json.dumps(request, allow_nan=False)))

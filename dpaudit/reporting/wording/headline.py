@@ -206,7 +206,9 @@ def rests_on(certificate: Certificate) -> str:
         )
     said = f"{_known(certificate)} {laws}".rstrip()
     if certificate.scope is Scope.SEALED:
-        return f"{words.SEAL['all']} {said}"
+        made_up = certificate.seal and certificate.seal.made_up
+        tried = words.SEAL["made_up"].format(rows=made_up) + " " if made_up else ""
+        return f"{words.SEAL['all']} {tried}{said}"
     if certificate.scope is Scope.CODE:
         return f"It speaks of the plan and of the code that was rehearsed. {said}"
     return f"It speaks of the plan alone: whether code follows it was not tested. {said}"

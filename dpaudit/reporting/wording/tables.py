@@ -70,6 +70,7 @@ def seal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     return (
         ("System", made.system),
         ("Kept from the data by", "; ".join(made.means)),
+        *([("Run on", f"made-up rows ({made.made_up})")] if made.made_up else ()),
         ("Source of the table", made.source),
         ("Digest of source, schema and bounds", made.table),
         ("Public files that the code could read", read or "none but its own"),
@@ -213,6 +214,8 @@ def _making(certificate: Certificate) -> Iterator[str]:
             yield "# the run drew fresh noise, which nothing draws again"
         given = ["--claim", _stated(claim)] if claim and (of_check or not claim.source) else []
         given += ["--rehearse", "--data", made.data] if made and not made.reason else []
+        sealed = certificate.seal and certificate.seal.made_up
+        given += ["--rehearse", "--data", sealed] if sealed else []
         if proved is not None:
             given += ["--delta", repr(proved.delta), "--accountant", str(proved.accountant)]
         elif claim is not None:

@@ -1,0 +1,80 @@
+"""A sealed subject in the process that is sealed: found by its name, declared and run as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.base import files
+from dpaudit.base.errors import OtherSubjectError
+from dpaudit.base.fields import plain
+from dpaudit.certificate import SubjectRecord
+from dpaudit.project.foreign import foreign
+from dpaudit.project.sealed_subject import SealedSubject, published
+from dpaudit.project.targets import find_subject, subject_record
+from dpaudit.sealed.analyst import serve
+from dpaudit.sealed.handles import Rows, SealedLedger
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A sealed subject as the analyst runs it.
+
+    Attributes:
+        name: by which it was found.
+        subject: what was found.
+        record: how a certificate names it.
+    """
+
+    name: str
+    subject: SealedSubject
+    record: SubjectRecord
+
+    def data(self) -> dict[str, Any]:
+        """Its table, and the names of public files that it reads, as JSON."""
+        with foreign(self.name, public=True):
+            own = self.subject
+            found = {"table": own.table().to_dict(), "files": list(map(str, own.public_files))}
+            return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
+
+    def facts(self) -> dict[str, Any]:
+        """What it declares beside these, as JSON."""
+        with foreign(self.name, public=True):
+            own = self.subject
+            claim = own.claim()
+            found = {
+                "configuration": self.record.configuration,
+                "location": self.record.location,
+                "plan": own.plan().to_dict(),
+                "claim": None if claim is None else claim.to_dict(),
+                "findings": [each.to_dict() for each in own.findings()],
+                "not_covered": list(own.not_covered()),
+            }
+            return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
+
+    def run(self, data: Rows, ledger: SealedLedger, rng: np.random.Generator) -> dict[str, Any]:
+        """What it published, as JSON."""
+        with foreign(self.name, public=True):
+            return published(self.name, self.subject.run(data, ledger, rng))
+
+
+def load(name: str, settings: Mapping[str, Any]) -> Loaded:
+    """A sealed subject by its name, in the process that is sealed.
+
+    Raises:
+        OtherSubjectError: if it is none of that kind.
+        InputError: if there is none.
+    """
+    found = find_subject(name, settings)
+    if not isinstance(found, SealedSubject):
+        raise OtherSubjectError(f"{name} is no SealedSubject.")
+    return Loaded(name, found, subject_record(name, found))
+
+
+def main(descriptor: int) -> None:
+    """Be the analyst of a sealed run."""
+    serve(descriptor, load)
