@@ -16,9 +16,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ _FACTS: dict[str, type | tuple[type, ...]] = {
 }
 _MOST_PUBLIC = 100_000_000
 """Bytes of a public file."""
+_LIBRARIES = ("sqlglot", "duckdb", "pyarrow.csv")
+"""What reads a table, as :mod:`dpaudit.tables` does; it takes long to load."""
 _LONGEST_SAID = 10_000
 """Characters that the code may print."""
 _OWNER = "owner.json"
@@ -130,7 +133,7 @@ class _Custodian:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        self.analyst = Channel(own, LONGEST_REQUEST)
+        self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.stack.callback(_end, child, self.analyst)
         wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
         readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
@@ -138,6 +141,9 @@ class _Custodian:
             {name: self.job[name] for name in wanted}
             | {"readable": readable, "parent": os.getpid()}
         )
+        for name in _LIBRARIES:  # while the other process starts
+            with suppress(ImportError):
+                import_module(name)
         said = self._hear()
         if "unsealed" in said:
             raise _UnsealedError(said["unsealed"])
@@ -164,7 +170,7 @@ class _Custodian:
 
     def _facts(self) -> dict[str, Any]:
         """What the subject declares beside its table."""
-        self.analyst.send({})
+        self._tell({})
         facts: dict[str, Any] = _kept(message_field(self._hear(), "subject", dict))
         for name, kind in _FACTS.items():
             message_field(facts, name, kind)
@@ -250,15 +256,20 @@ class _Custodian:
         )
 
     def _answer_all(self, operations: Operations, seed: dict[str, Any]) -> Any:
-        self.analyst.send({"seed": seed})
+        self._tell({"seed": seed})
         while True:
             said = self._hear()
             if "result" in said:
                 return _kept(message_field(said, "result", dict))
             try:
-                self.analyst.send(operations.answer(said))
+                answer = operations.answer(said)
             except FatalError:
                 raise UnsupportedError(FATAL) from None
+            self._tell(answer)
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with _lost():
+            self.analyst.send(message)
 
     def _hear(self) -> dict[str, Any]:
         """What the analyst says that is not for the terminal.
@@ -267,13 +278,8 @@ class _Custodian:
             DpAuditError: if it says that its code failed, or it is gone.
         """
         while True:
-            try:
+            with _lost():
                 said = self.analyst.receive()
-            except ChannelError:
-                raise UnsupportedError(
-                    "the process of the code ended before it returned: it said what is no message, "
-                    "or used up its time or memory."
-                ) from None
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
@@ -316,6 +322,18 @@ class _Account:
         if "error" in said:
             raise getattr(errors, said["kind"])(said["error"])
         return said["value"]
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Say in words that the analyst is no more, or talks what is no message."""
+    try:
+        yield
+    except ChannelError:
+        raise UnsupportedError(
+            "the process of the code ended before it returned: it said what is no message, heard "
+            "no answer, or used up its time or memory."
+        ) from None
 
 
 def _kept(record: dict[str, Any]) -> dict[str, Any]:

@@ -33,9 +33,11 @@ class Channel:
     Args:
         end: the socket.
         limit: of the bytes of a message that is received.
+        patience: seconds for which the other side may not read; without it, all there are.
     """
 
-    def __init__(self, end: socket.socket, limit: int = LONGEST) -> None:
+    def __init__(self, end: socket.socket, limit: int = LONGEST, patience: int = 0) -> None:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", patience, 0))
         self._socket = end
         self._limit = limit
 

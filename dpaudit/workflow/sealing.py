@@ -44,6 +44,8 @@ NOT_SEALED = "not-sealed"
 PROCESSOR_SECONDS = 3_600
 """What the author's code may use; its own time, not that of a clock."""
 MEMORY_BYTES = 2**33
+PATIENCE = 30
+"""Seconds for which the author's code may leave an answer unread."""
 _SECONDS_TO_END = 10
 
 
@@ -135,7 +137,12 @@ def sealed_run(
     code = code_files(name)
     with ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
-        copied = _copied(code, copy)
+        try:
+            copied = _copied(code, copy)
+        except OSError as error:
+            raise InputError(
+                f"the code cannot be copied to the folder of temporary files: {error.strerror}."
+            ) from None
         channel = stack.enter_context(_custodian())
         channel.send(
             {
@@ -150,6 +157,7 @@ def sealed_run(
                 "analyst": _BOOT.format(
                     init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
+                "patience": PATIENCE,
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,
             }

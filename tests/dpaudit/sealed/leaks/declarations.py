@@ -26,7 +26,7 @@ from dpaudit import (
     Table,
     TrustModel,
 )
-from dpaudit.project import sealed_subject
+from dpaudit.project import sealed_code
 
 ABOUT = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
 
@@ -180,7 +180,7 @@ class Sends(Reader):
     sent: ClassVar[bool] = False
 
     def table(self) -> Table:
-        loaded, own = sealed_subject.Loaded, dict(self.facts)
+        loaded, own = sealed_code.Loaded, dict(self.facts)
         before = loaded.facts
         loaded.facts = lambda this: before(this) | own
         if self.result is not None:
