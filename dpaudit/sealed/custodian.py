@@ -156,6 +156,8 @@ class _Custodian:
         table = ReadTable.of(declared | other, Path(self.job["folder"]))
         public = {str(name): self._public(str(name)) for name in message_field(said, "files", list)}
         self._require_apart(table, public)
+        if other:  # nor may it read the table that it declares
+            self._require_apart(ReadTable.of(declared, Path(self.job["folder"])), public)
         for path in public.values():
             target = Path(self.job["copy"]) / path.relative_to(Path(self.job["folder"]).resolve())
             target.parent.mkdir(parents=True, exist_ok=True)
