@@ -99,6 +99,7 @@ class _Custodian:
     stack: ExitStack
     analyst: Channel = field(init=False)
     left_to_say: int = _LONGEST_SAID
+    declared: bool = False
 
     def work(self) -> None:
         seal = self._seal_analyst()
@@ -151,6 +152,7 @@ class _Custodian:
         The table is known before a file is handed out, as what is read can be printed.
         """
         said = self._hear()
+        self.declared = True
         other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
         declared = message_field(said, "table", dict)
         table = ReadTable.of(declared | other, Path(self.job["folder"]))
@@ -279,6 +281,8 @@ class _Custodian:
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
+                if self.declared and kind is errors.OtherSubjectError:
+                    known = False  # it has said that it is one
                 raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
                 return said

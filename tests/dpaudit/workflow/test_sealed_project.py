@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dpaudit.base.applications import load_extensions
 from dpaudit.base.errors import InputError
+from dpaudit.project.project_file import Code, SubjectEntry
 from dpaudit.project.targets import code_files
 from dpaudit.sealed import sandbox
+from dpaudit.workflow.certifying import certify_target
+from dpaudit.workflow.checking import certify_entry
 from dpaudit.workflow.running import run_subject
 
 pytest.importorskip("duckdb")
@@ -65,7 +69,7 @@ def written(folder: Path, *, first: str = "", public: str = "()") -> str:
 
 def test_no_extension_of_a_project_is_run_beside_its_table(project: Path, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    (project / "theirs.py").write_text(f"open({str(mark)!r}, 'w')")
+    (project / "theirs.py").write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
     about = project / "theirs-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
@@ -110,3 +114,44 @@ def test_the_declared_table_is_not_public_where_another_is_read(
     certificate, _ = run_subject(written(project), (), other, 1, tmp_path / "out")
     assert certificate.run is not None
     assert "ann" not in certificate.run["summary"]["seen"]
+
+
+def test_code_that_denies_what_it_is_runs_nowhere_else(project: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    first = f"""
+from pathlib import Path
+from dpaudit.base.errors import OtherSubjectError
+
+if not Path("/proc/1").exists():
+    raise OtherSubjectError("not I")
+Path({str(mark)!r}).touch()
+"""
+    entry = SubjectEntry(name="x", target=written(project, first=first), code=Code.SEALED)
+    with pytest.raises(InputError, match="this is no SealedSubject"):
+        certify_entry(entry)
+    assert not mark.exists()
+    with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
+        certify_entry(replace(entry, code=Code.REHEARSED))
+    with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
+        certify_target(entry.target, (), None, "best", rehearse=True)
+
+
+def test_code_that_denies_what_it_is_later_fails(project: Path, tmp_path: Path) -> None:
+    name = written(project)
+    file = project / "counts.py"
+    denial = "ledger.count(data, at='rows')\n        from dpaudit.base import errors\n"
+    text = file.read_text().replace(
+        "seen = [", f"{denial}        raise errors.OtherSubjectError('not I')\n        seen = ["
+    )
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"not I\. Before that 1 release left and stay charged"):
+        run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+
+
+def test_what_no_certificate_can_say_releases_nothing(project: Path, tmp_path: Path) -> None:
+    name = written(project)
+    file = project / "counts.py"
+    file.write_text(file.read_text().replace("Contribution(1.0, rows=1)", "Contribution(1e12)"))
+    with pytest.raises(InputError, match="sensitivity is 1000000000000"):
+        run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+    assert not (tmp_path / "out" / "ledger.jsonl").exists()
