@@ -109,8 +109,10 @@ def uses(rng: random.Random, relation: Relation) -> list[Use]:
 
     def linear(asked: Asked, rows: Any) -> Any:
         own = columns if "huge" not in columns else ["age"]
-        return rows.vector(own).linear([line[: len(own)] for line in matrix])
+        found = rows.vector(own).linear([line[: len(own)] for line in matrix])
+        return found.encode("clip", bound=20).encode("outer") if encoded else found
 
+    encoded = rng.random() < 0.5
     edges = {"column": "age", "edges": [0, 18, 65]}
     return [
         Use(
