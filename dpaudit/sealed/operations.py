@@ -30,6 +30,7 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.choice import Choice
 from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.reports import Encoding, RandomizedResponse
 from dpaudit.plan import (
     AddRemove,
     Contribution,
@@ -456,6 +457,11 @@ class Operations:
         """The noisy answer of every unit of the roster; its first row counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
         own, at = invocation.mechanism, invocation.at
+        if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
+            raise InputError(
+                f"{invocation.describe()} says itself how far a unit may move its answer, to which "
+                "nothing holds it; declare laplace, gaussian or randomized-response."
+            )
         ends = vectors.corners()
         fitting = np.zeros_like(ends[0]) + np.asarray(request.get("default", 0), dtype=np.float64)
         if fitting.shape != vectors.shape:

@@ -155,3 +155,28 @@ def test_what_no_certificate_can_say_releases_nothing(project: Path, tmp_path: P
     with pytest.raises(InputError, match="sensitivity is 1000000000000"):
         run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
     assert not (tmp_path / "out" / "ledger.jsonl").exists()
+
+
+def test_answers_are_held_to_no_sensitivity_of_a_mechanism_s_own(
+    project: Path, tmp_path: Path
+) -> None:
+    name = written(project)
+    file = project / "counts.py"
+    text = file.read_text()
+    start, end = text.index("        about ="), text.index("    def claim")
+    plan = """        from dpaudit import ReplaceOne
+        from dpaudit.mechanisms import LaplaceVector
+        about = (PrivacyUnit("person"), ReplaceOne(), TrustModel.LOCAL)
+        own = LaplaceVector((1.0,), (0.01,))
+        return Plan.of(Invocation(own, 1.0, *about, at="rows", total=2))
+
+"""
+    text = text[:start] + plan + text[end:]
+    text = text.replace("9]}})", '9]}}, roster=("ann", "bob"))')
+    text = text.replace(
+        'int(ledger.count(data, at="rows"))',
+        'ledger.answers(data.vector(["n"]), default=[0], at="rows")[0].tolist()',
+    )
+    file.write_text(text)
+    with pytest.raises(InputError, match="says itself how far a unit may move its answer"):
+        run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
