@@ -187,6 +187,10 @@ def _check_results(made: ReleaseRecord, plan: Plan, run: Mapping[str, Any]) -> N
             raise TamperedError(f"run has results of {shown(result['query'])}, which is no query.")
         if not all(_is_row(row, len(result["columns"])) for row in result["rows"]):
             raise TamperedError(f"run has a row of {shown(result['query'])} that is none.")
+        if len({tuple(row["cell"]) for row in result["rows"]}) < len(result["rows"]):
+            raise TamperedError(f"run has a cell of {shown(result['query'])} twice.")
+        if not result["rows"] and not result.get("left") and ": frequent values of " not in said:
+            raise TamperedError(f"run has no row of {shown(result['query'])}.")
 
 
 def _is_row(row: Mapping[str, Any], columns: int) -> bool:

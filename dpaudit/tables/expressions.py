@@ -44,6 +44,7 @@ _PARTS = {
 _REMEDIES = {
     "aggregate": "an expression sees one row; declare a query, or bounds known without the data",
     "subquery": "an expression sees one row; declare a public table to join",
+    "division": "a quotient has no step; multiply by a constant such as 0.1, or take // by one",
     "chance": "what chance decides cannot be repeated; leave it out",
     "clock": "what a clock decides cannot be repeated; write the date as a constant",
 }
@@ -468,6 +469,8 @@ def _refused(node: Any, name: str) -> InputError:
         kind = "aggregate"
     elif isinstance(node, exp.Query | exp.Subquery | exp.Exists):
         kind = "subquery"
+    elif name == "Div":
+        kind = "division"
     elif name in ("Rand", "Randn", "Uuid"):
         kind = "chance"
     elif name.startswith("Current") or name.startswith("Now") or _word(node) in _CLOCKS:

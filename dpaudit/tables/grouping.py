@@ -53,7 +53,13 @@ class Grouping:
                 f"by has {shown(name)}, of which nobody lists the values; give {wanted}, or "
                 "release keys that nobody knows by a query with keys."
             )
-        return cls(name, tuple(map(_label, values)), _place_of(of.sql, values, shape.kind))
+        labels = tuple(map(_label, values))
+        if OTHER in labels:
+            raise InputError(
+                f"by has {shown(name)} with the value {OTHER!r}, as all is called that is not "
+                "listed; leave it out of the values, or call it otherwise by a derived column."
+            )
+        return cls(name, labels, _place_of(of.sql, values, shape.kind))
 
     @classmethod
     def by_edges(cls, name: str, of: Expression, edges: object) -> Grouping:

@@ -5,7 +5,7 @@ Whatever is wrong in a file is told before any row is read, with the place and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,20 +140,38 @@ def _refuse_private_join(source: Source, public: PublicTable | None) -> None:
     """Refuse the private table where a public one is joined: its rows are other units' too.
 
     Raises:
-        InputError: if both are one file, or one table of a database.
+        InputError: if both are one file of a table, or may be one table of a database.
     """
-    if public is None:
-        return
-    same = public.source == source
-    one, other = (getattr(each, "path", None) for each in (source, public.source))
-    if one is not None and other is not None:
-        with suppress(OSError):
-            same = same or one.resolve() == other.resolve() or one.samefile(other)
-    if same:
+    if public is not None and _may_be_one(source, public.source):
         raise InputError(
             "join has the source of the private table; what is joined must be public, as every row "
             "may read all of it."
         )
+
+
+def _may_be_one(source: Source, other: Source) -> bool:
+    """Whether two sources may be one table, which has many names in a database and its address."""
+    one, two = (getattr(each, "path", None) for each in (source, other))
+    if (one is None) != (two is None):
+        return False
+    if one is None or two is None:
+        (schema, _, name), (its_schema, _, its_name) = _names(source), _names(other)
+        return name == its_name and (schema == its_schema or not (schema and its_schema))
+    same = one.resolve() == two.resolve()
+    with suppress(OSError):
+        same = same or one.samefile(two)
+    if same and isinstance(source, DuckDbFile) and isinstance(other, DuckDbFile):
+        (schema, _, name), (its_schema, _, its_name) = (
+            tuple(map(str.lower, _names(each))) for each in (source, other)
+        )
+        return name == its_name and (schema or "main") == (its_schema or "main")
+    return bool(same)
+
+
+def _names(source: Source) -> tuple[str, str, str]:
+    """The schema of a table of a database, if it is named, a dot, and the table's own name."""
+    schema, dot, name = getattr(source, "table", "").rpartition(".")
+    return schema, dot, name
 
 
 def _count(table: Mapping[str, Any], name: str) -> int | None:
@@ -172,12 +190,11 @@ def _layout(
     columns = read_columns("data", data.get("columns"))
     public = _public(data["join"], folder) if "join" in data else None
     every = (*columns, *(public.columns if public else ()))
-    for column in columns:
-        if column.name.casefold() == unit.casefold() and column.name != unit:
-            raise InputError(
-                f"column {shown(column.name)} differs from the unit {shown(unit)} by capital "
-                "letters alone, which sources do not tell apart; rename one of them."
-            )
+    own = [column.name for column in columns]
+    _refuse_alike("the unit", unit, own)
+    if public is not None:
+        _refuse_alike("join.on", public.on, [unit, *own])
+        _refuse_alike("join.key", public.key, [column.name for column in public.columns])
     known = {
         name: Expression(column.shape, f"c{number}")
         for number, (name, column) in enumerate(by_name(every).items())
@@ -196,6 +213,15 @@ def _layout(
     if len(known) > _MOST_COLUMNS:
         raise InputError(f"columns are {len(known)}; declare at most {_MOST_COLUMNS} of them.")
     return Layout(unit, columns, tuple(derived), public), known
+
+
+def _refuse_alike(what: str, name: str, others: Sequence[str]) -> None:
+    for other in others:
+        if other.casefold() == name.casefold() and other != name:
+            raise InputError(
+                f"column {shown(other)} differs from {what} {shown(name)} by capital letters "
+                "alone, which sources do not tell apart; rename one of them."
+            )
 
 
 def _public(join: object, folder: Path) -> PublicTable:

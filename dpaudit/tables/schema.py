@@ -176,7 +176,10 @@ def _fitting(shape: Shape) -> Shape:
 def _listed(values: object, kind: type) -> tuple[Any, ...]:
     """Public values, each once."""
     if not isinstance(values, list | tuple) or not values or len(values) > MOST_VALUES:
-        raise InputError(f"values must be a list of 1 to {MOST_VALUES} public values.")
+        raise InputError(
+            f"values must be a list of 1 to {MOST_VALUES} public values, known without the data; "
+            "values that nobody lists are told by a query with keys."
+        )
     for each in values:
         if type(each) is not kind:
             named = "texts" if kind is str else "integers"

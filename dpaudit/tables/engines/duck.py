@@ -205,7 +205,8 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
     names = list(dict.fromkeys([public.key, *(each.name for each in public.columns)]))
     added = public.source.relation(connection, names, scratch).sql
     run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", public.source.name)
-    key = identifier(public.key)
+    # Bytes are compared: a collation of a file may hold two texts alike.
+    key = f"encode({identifier(public.key)})"
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"
     if run(connection, f"{twice} LIMIT 1").fetchone():
         raise InputError(
@@ -216,7 +217,7 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
         f"q.{identifier(each.name)} AS t{len(layout.columns) + n}"
         for n, each in enumerate(public.columns)
     )
-    on = f"p.{identifier(public.on)} = q.{key}"
+    on = f"encode(p.{identifier(public.on)}) = encode(q.{identifier(public.key)})"
     return f"(SELECT {unit}, {own}, {more} FROM {relation} AS p LEFT JOIN public AS q ON {on})"
 
 

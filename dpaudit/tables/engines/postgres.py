@@ -28,13 +28,28 @@ _SETTINGS = (
 as a policy can hide a row for what others hold."""
 _STORED = """
     WITH RECURSIVE parts (oid) AS (
-        SELECT to_regclass(%s)::oid
+        SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid
         UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN parts ON inhparent = parts.oid
     )
-    SELECT bool_and(relkind IN ('r', 'p')) FROM parts JOIN pg_catalog.pg_class USING (oid)
+    SELECT pg_catalog.bool_and(relkind IN ('r', 'p'))
+    FROM parts JOIN pg_catalog.pg_class USING (oid)
 """
 """Whether a table and all its parts are ordinary or partitioned ones: no view, materialised or not,
 and nothing foreign, which can be a view of its server."""
+_CAST = """
+    WITH RECURSIVE types (oid) AS (
+        SELECT atttypid FROM pg_catalog.pg_attribute
+        WHERE attrelid = pg_catalog.to_regclass(%s) AND attname = ANY(%s)
+        UNION SELECT typbasetype FROM pg_catalog.pg_type JOIN types USING (oid)
+        WHERE typbasetype <> 0
+    )
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_cast JOIN types ON castsource = types.oid
+        WHERE casttarget = 'pg_catalog.text'::pg_catalog.regtype AND castfunc >= 16384
+    )
+"""
+"""Whether a column becomes a text by a function that somebody wrote (identifiers from 16384 on),
+which can read other rows, as a view can."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,9 @@ class PostgresTable(Record):
         """The declared columns as texts, of one snapshot."""
         psycopg = optional_import("postgres", "psycopg", what="a table of PostgreSQL")
         path = scratch / f"{len(list(scratch.iterdir()))}.csv"  # another source may have one
-        listed = ", ".join(f"{identifier(each)}::text AS {identifier(each)}" for each in columns)
+        listed = ", ".join(
+            f"{identifier(each)}::pg_catalog.text AS {identifier(each)}" for each in columns
+        )
         table = ".".join(map(identifier, self.table.split(".")))
         rows_of = f"SELECT {listed} FROM {table}"
         form = "FORMAT csv, HEADER true, FORCE_QUOTE *, ENCODING 'UTF8'"
@@ -82,6 +99,11 @@ class PostgresTable(Record):
                 server.execute(f"{rows_of} LIMIT 0")  # holds it: its name stands for it from here
                 if server.execute(_STORED, [table]).fetchone() != (True,):
                     raise no_table(self.table)
+                if server.execute(_CAST, [table, list(columns)]).fetchone() != (False,):
+                    raise InputError(
+                        f"table {self.table!r} has a column that a function of the database makes "
+                        "a text; give it another type, as a cast may read other rows."
+                    )
                 with (
                     server.cursor().copy(f"COPY ({rows_of}) TO STDOUT WITH ({form})") as rows,
                     path.open("wb") as file,

@@ -184,6 +184,16 @@ class TestStoredTables:
             connection.execute("CREATE TABLE wards AS SELECT 'x' AS words, 9 AS beds")
         assert self.beds(DuckDbFile(other, table), public) == 9
 
+    def test_a_collation_makes_no_row_two(self, tmp_path):
+        private, public = tmp_path / "private.duckdb", tmp_path / "public.duckdb"
+        with duckdb.connect(str(private)) as connection:
+            connection.execute("CREATE TABLE t (who TEXT, words TEXT COLLATE NOCASE)")
+            connection.execute("INSERT INTO t VALUES ('p', 'x'), ('q', 'é')")
+        with duckdb.connect(str(public)) as connection:
+            connection.execute("CREATE TABLE w (words TEXT, beds INTEGER)")
+            connection.execute("INSERT INTO w VALUES ('x', 1), ('X', 3), ('é', 5)")
+        assert self.beds(DuckDbFile(private, "t"), DuckDbFile(public, "w")) == 6
+
     def beds(self, private, public):
         beds = Column("beds", Shape(Kind.INTEGER, high=10))
         joined = duck.PublicTable(public, "words", "words", (beds,))

@@ -133,6 +133,22 @@ class TestPostgres:
     def test_parts_of_a_table_are_read_as_one(self, database):
         assert sum_of_age(database, "parted") == sum_of_age(database, "old") == 12
 
+    def test_a_cast_that_somebody_wrote_is_refused(self, database):
+        with psycopg.connect(database, autocommit=True) as connection:
+            for statement in (
+                "CREATE TYPE odd AS (age int)",
+                "CREATE DOMAIN odder AS odd",
+                "CREATE FUNCTION told(odd) RETURNS text LANGUAGE sql AS "
+                "'SELECT max(age)::text FROM parted'",
+                "CREATE CAST (odd AS text) WITH FUNCTION told(odd)",
+                "CREATE TABLE cast_away (who text, age odd)",
+                "CREATE TABLE cast_further (who text, age odder)",
+            ):
+                connection.execute(statement)
+        for table in ("cast_away", "cast_further"):
+            with pytest.raises(InputError, match="a cast may read other rows"):
+                sum_of_age(database, table)
+
     @pytest.mark.parametrize("table", ["seen", "kept"])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
         with pytest.raises(InputError, match=r"is no stored table of the database; of a view, wri"):

@@ -50,6 +50,12 @@ FILES = [
     ("data.columns", [1], "data needs columns, as columns.age"),
     ("data.columns.G", {"type": "text"}, "column 'G' is declared twice; rename"),
     ("data.columns.U", {"type": "text"}, "'U' differs from the unit 'u' by capital letters alone"),
+    ("data.join", {"source": "p.csv", "on": "G", "columns": {"z": FINE}}, "join.on 'G' by capital"),
+    (
+        "data.join",
+        {"source": "p.csv", "on": "g", "key": "Z", "columns": {"z": FINE}},
+        "join.key 'Z' by capital letters alone",
+    ),
     ("data.derived", 5, "derived is 5; it must be a table"),
     ("data.derived", {"z": 5}, "derived.z: expression is 5; it must be a text"),
     ("data.derived", {"x": "1"}, "derived.x: 'x' is a column already; call it otherwise"),
@@ -193,6 +199,9 @@ WRONG = [
     # keys that follow from the rows
     (None, {"count": True, "by": "t"}, "release keys that nobody knows by a query with keys"),
     ({"type": "integer", "values": "all"}, None, "a list of 1 to 100000 public values"),
+    ({"type": "text", "values": "SELECT DISTINCT t"}, None, "known without the data; values that"),
+    # a quotient
+    (None, {"mean": "x / 10"}, "multiply by a constant such as 0.1"),
     # a median of everybody within an expression
     (None, {"count": True, "where": "x > median(x)"}, "declare a query"),
     (None, {"sum": "x - quantile_cont(x, 0.5)"}, "declare a query"),
@@ -222,3 +231,41 @@ def test_the_private_table_is_not_joined_with_itself():
     join = {"source": "./t.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
     with pytest.raises(InputError, match="must be public"):
         read_release({**GOOD, "data": {**GOOD["data"], "join": join}})
+
+
+DATABASE = "postgresql://host/db"
+
+
+@pytest.mark.parametrize(
+    ("source", "table", "other", "its", "refused"),
+    [
+        (DATABASE, "t", DATABASE, "public.t", True),
+        (DATABASE, "public.t", DATABASE + "?application_name=x", "public.t", True),
+        (DATABASE, "a.t", DATABASE, "b.t", False),
+        (DATABASE, "t", DATABASE, "wards", False),
+        ("t.duckdb", "t", "./t.duckdb", "main.T", True),
+        ("t.duckdb", "t", "t.duckdb", "wards", False),
+        ("t.duckdb", "t", "other.duckdb", "t", False),
+    ],
+)
+def test_tables_of_one_database_are_joined_and_a_table_not_with_itself(
+    source, table, other, its, refused
+):
+    join = {"source": other, "table": its, "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {**GOOD["data"], "source": source, "table": table, "join": join}
+    if not refused:
+        read_release({**GOOD, "data": data})
+        return
+    with pytest.raises(InputError, match="must be public"):
+        read_release({**GOOD, "data": data})
+
+
+def test_a_value_that_is_called_as_all_else_makes_no_group():
+    columns = {**GOOD["data"]["columns"], "g": {"type": "text", "values": ["a", "other"]}}
+    content = {
+        **GOOD,
+        "data": {**GOOD["data"], "columns": columns},
+        "query": [{"count": True, "by": "g"}],
+    }
+    with pytest.raises(InputError, match="leave it out of the values"):
+        read_release(content)

@@ -324,6 +324,11 @@ EDITS = {
     "another query": (changed(("run", "results", 0, "query"), "deaths"), "which is no query"),
     "queries in another order": (lambda r: r["run"]["results"].reverse(), "which is no query"),
     "a cell of more columns": (changed((*ROW, "cell"), ["=A1", "f"]), "a row of 'visits'"),
+    "a cell that stands twice": (
+        lambda r: r["run"]["results"][0]["rows"].append(r["run"]["results"][0]["rows"][0]),
+        "a cell of 'visits' twice",
+    ),
+    "no cell": (changed((*ROW[:-1],), []), "no row of 'visits'"),
     "a cell of none": (changed((*ROW, "cell"), []), "a row of 'visits'"),
     "a number beside its interval": (changed((*ROW, "value"), 10**6), "a row of 'visits'"),
     "a word for a number": (changed((*ROW, "value"), "many"), "a row of 'visits'"),
