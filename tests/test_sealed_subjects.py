@@ -1,8 +1,10 @@
 """Wrong subjects, written sealed, leak nothing; right ones publish what they did."""
 
+import numpy as np
 import pytest
 
 from dpaudit.certificate import Premise, Standing
+from dpaudit.sealed.operations import Side
 from dpaudit.sealed.sandbox import lacking
 from tests.benchmarks.sealed_subjects import wrong
 from tests.benchmarks.sealed_subjects.outcomes import (
@@ -14,6 +16,7 @@ from tests.benchmarks.sealed_subjects.outcomes import (
     sealed_outcome,
 )
 from tests.benchmarks.sealed_subjects.right import PAIRS, both
+from tests.benchmarks.wrong_subjects import kept
 from tests.benchmarks.wrong_subjects.__main__ import subjects
 
 pytest.importorskip("duckdb")
@@ -40,6 +43,23 @@ def test_what_makes_values_of_everybodys_rows_is_refused(kind):
 @pytest.mark.parametrize("kind", SLICE)
 def test_what_runs_is_harmless_or_assumed(kind):
     assert outcome(kind, most=1).outcome is SLICE[kind]
+
+
+class Revenue(wrong.Sealed):
+    """Of purchases of which one customer has thirty."""
+
+    of = kept.BalancedRegions
+
+
+def test_a_leak_of_the_operations_would_be_found(monkeypatch):
+    assert outcome(Revenue, most=1).outcome is Outcome.HARMLESS
+
+    def as_if_each_row_were_a_unit(side, vectors):
+        _, numbers = side.store.values(vectors)
+        return numbers, np.arange(len(numbers))
+
+    monkeypatch.setattr(Side, "total", as_if_each_row_were_a_unit)
+    assert outcome(Revenue, most=1).outcome is Outcome.LEAKS
 
 
 @pytest.mark.parametrize("pair", PAIRS[3:7], ids=lambda each: each.of.__name__)
