@@ -80,6 +80,8 @@ def bounded_total(
     )
     parts *= step  # a power of two
     total = parts.sum(axis=0)
+    if whole:  # which integer noise would refuse above, and so tell it; it moves no two apart
+        total = np.clip(total, -_EXACT, _EXACT)
     return np.asarray(total, dtype=np.float64).reshape(values.shape[1:]), parts
 
 

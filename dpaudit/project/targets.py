@@ -236,16 +236,16 @@ def code_files(name: str) -> CodeFiles:
     if module.endswith(".py"):
         files.read_text(module, what="file")
         file = Path(module).resolve()
-        with _siblings(file.parent):
+        with _siblings(file.parent, later=False):
             found = own_files(file.stem, file)
         return CodeFiles(attribute, "", file, file.parent, frozenset(found))
     place = Path(*module.split("."))
     for folder in map(Path, dict.fromkeys([str(Path.cwd()), *sys.path])):
         for file in (folder / place.with_suffix(".py"), folder / place / "__init__.py"):
             if file.is_file():
-                top = folder / place.parts[0]
+                top = (folder / place.parts[0]).resolve()
                 package = set(top.rglob("*.py")) if top.is_dir() else set()
-                found = {each.resolve() for each in package} | own_files(file.stem, file)
+                found = package | own_files(file.stem, file)
                 return CodeFiles(
                     attribute, module, file.resolve(), folder.resolve(), frozenset(found)
                 )
@@ -570,10 +570,11 @@ def _load_module(name: str) -> Any:
 
 
 @contextmanager
-def _siblings(folder: Path) -> Iterator[None]:
+def _siblings(folder: Path, *, later: bool = True) -> Iterator[None]:
     """Let a file import those beside it: now before all others, later after them.
 
-    Modules of that name that a file of another folder imported are forgotten.
+    Modules of that name that a file of another folder imported are forgotten. A process that runs
+    nothing of the folder keeps it off its path: modules, or extensions, would be found there.
     """
     for other in folder.glob("*.py"):
         place = getattr(sys.modules.get(other.stem), "__file__", None)
@@ -585,7 +586,7 @@ def _siblings(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(folder))
-        if str(folder) not in sys.path:
+        if later and str(folder) not in sys.path:
             FOLDERS.add(str(folder))
             sys.path.append(str(folder))
 

@@ -102,6 +102,7 @@ class _Custodian:
     stack: ExitStack
     analyst: Channel = field(init=False)
     left_to_say: int = _LONGEST_SAID
+    declared: bool = False
 
     def work(self) -> None:
         seal = self._seal_analyst()
@@ -157,11 +158,14 @@ class _Custodian:
         The table is known before a file is handed out, as what is read can be printed.
         """
         said = self._hear()
+        self.declared = True
         other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
         declared = message_field(said, "table", dict)
         table = ReadTable.of(declared | other, Path(self.job["folder"]))
         public = {str(name): self._public(str(name)) for name in message_field(said, "files", list)}
         self._require_apart(table, public)
+        if other:  # nor may it read the table that it declares
+            self._require_apart(ReadTable.of(declared, Path(self.job["folder"])), public)
         for path in public.values():
             target = Path(self.job["copy"]) / path.relative_to(Path(self.job["folder"]).resolve())
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -283,6 +287,8 @@ class _Custodian:
             if "failed" in said:
                 kind = getattr(errors, str(said.get("kind")), InputError)
                 known = isinstance(kind, type) and issubclass(kind, DpAuditError)
+                if self.declared and kind is errors.OtherSubjectError:
+                    known = False  # it has said that it is one
                 raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
                 return said

@@ -161,6 +161,21 @@ class Vectors(Handle):
         rows = np.asarray(matrix).tolist()
         return Vectors.of(self._ask, _asked(self._ask, "linear", of=self._number, matrix=rows))
 
+    def encode(self, by: str, **options: Any) -> Vectors:
+        """Each array as a trusted encoder makes it, by exact integer arithmetic.
+
+        Args:
+            by: ``"clip"``: scaled to a public ``bound`` of its ``norm``, "l2" or "l1", where it is
+                longer; ``"outer"``: the products of all pairs of entries, d² of them, row after
+                row, of which the norm is that of the array, squared.
+            options: of the encoder.
+
+        Raises:
+            InputError: if it takes others, or its results may have more than 2^53 steps.
+        """
+        asked = _asked(self._ask, "encode", of=self._number, by=by, options=options)
+        return Vectors.of(self._ask, asked)
+
     def tell_owner(self, name: str) -> None:
         """Tell the owner of the data, and nobody else, the mean of these."""
         _asked(self._ask, "tell_owner", of=self._number, name=name)

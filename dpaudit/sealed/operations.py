@@ -41,9 +41,10 @@ from dpaudit.plan import (
     PoissonSampling,
     TrustModel,
 )
+from dpaudit.sealed.encoders import MOST_COLUMNS
 from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.messages import read, written
-from dpaudit.sealed.rows import MOST_COLUMNS, Rows, Sample, Vectors
+from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
 _MOST_HANDLES = 100_000
@@ -285,6 +286,12 @@ class Operations:
     def linear(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays multiplied by a public matrix."""
         found = self._vectors(request).linear(request.get("matrix"))
+        return {"handle": self._keep(found)} | found.facts
+
+    def encode(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays as a trusted encoder makes them."""
+        options = message_field(request, "options", dict)
+        found = self._vectors(request).encode(request.get("by"), options)
         return {"handle": self._keep(found)} | found.facts
 
     # -- releases --------------------------------------------------------------------------------
@@ -568,6 +575,7 @@ _OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {
         Operations.partition,
         Operations.vector,
         Operations.linear,
+        Operations.encode,
         Operations.sum,
         Operations.mean,
         Operations.count,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
+from dpaudit.sealed.encoders import MOST_COLUMNS, Encoded, Whole, encode, linear
 from dpaudit.tables.expressions import Expression, quoted, read_condition, read_expression
 from dpaudit.tables.grouping import Groups, column_of, read_groups
 from dpaudit.tables.schema import LARGEST, Kind
@@ -25,8 +26,6 @@ from dpaudit.tables.schema import LARGEST, Kind
 _LONGEST, _DEEPEST = 200_000, 200
 """Characters of what describes rows, and queries within each other."""
 _LONGEST_VECTOR = 10_000_000
-MOST_COLUMNS = 10_000
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -201,11 +200,11 @@ class Vectors:
 
     Attributes:
         rows: whose they are.
-        parts: SQL of the entries, before the matrix.
+        parts: SQL of the entries, before they are encoded.
         scalar: whether each is one number and no array.
         step: what one whole number stands for.
         ends: smallest and largest whole number of each entry, shape (d, 2), 0 among them.
-        matrix: public whole numbers, of shape (d, entries), by which each array is multiplied.
+        encoded: by what, one after another.
     """
 
     rows: Rows
@@ -213,13 +212,15 @@ class Vectors:
     scalar: bool
     step: Fraction
     ends: NDArray[Any]
-    matrix: Whole | None = None
+    encoded: tuple[Encoded, ...] = ()
 
     def __post_init__(self) -> None:
         numerator, denominator = self.step.numerator, self.step.denominator
         largest = max(map(abs, self.ends.ravel().tolist()))
         if largest * numerator > LARGEST or denominator > LARGEST:
             raise InputError(f"vector has entries of {largest:.3g} steps; at most 2^53 may be.")
+        if len(self.encoded) > _DEEPEST:
+            raise InputError("vectors are encoded by too many steps; take fewer.")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -245,7 +246,7 @@ class Vectors:
         return steps if self.step == 1 else float(steps * self.step)
 
     def linear(self, matrix: object) -> Vectors:
-        """Each array multiplied by a public matrix of whole numbers; its gain bounds the result.
+        """Each array multiplied by a public matrix of whole numbers.
 
         Args:
             matrix: shape (entries of the result, entries).
@@ -255,27 +256,28 @@ class Vectors:
         """
         if self.scalar:
             raise InputError("linear is of a number; take the vector of a list of columns.")
-        rows = _matrix(matrix, len(self.ends))
-        low, high = self.ends[:, 0], self.ends[:, 1]
-        positive, negative = np.maximum(rows, 0), np.minimum(rows, 0)
-        ends = np.stack(
-            [positive @ low + negative @ high, positive @ high + negative @ low], axis=1
-        )
-        found = Vectors(self.rows, self.parts, False, self.step, ends)  # refuses what is too large
-        own = rows if self.matrix is None else rows @ self.matrix.astype(object)
-        if max(map(abs, own.ravel().tolist())) > LARGEST:
-            raise InputError("matrix and those before it make entries above 2^53; take smaller.")
-        return replace(found, matrix=own.astype(np.int64))
+        return self._then(linear(self.ends, self.step, matrix))
+
+    def encode(self, by: object, options: Mapping[str, Any]) -> Vectors:
+        """Each array as an encoder makes it.
+
+        Raises:
+            InputError: if there is none, or the results may be larger than 2^53 steps.
+        """
+        return self._then(encode(by, options, self.ends, self.step))
+
+    def _then(self, last: Encoded) -> Vectors:
+        return replace(self, step=last.step, ends=last.ends, encoded=(*self.encoded, last))
 
     def numbers(self, steps: Whole) -> NDArray[Any]:
-        """Whole numbers of entries before the matrix, as numbers: integers, or the nearest floats.
+        """Whole numbers of entries before encoding, as numbers: integers, or the nearest floats.
 
         Args:
             steps: shape (n, d).
         """
-        found = steps if self.matrix is None else steps @ self.matrix.T
-        if self.scalar:
-            found = found[:, 0]
+        for each in self.encoded:
+            steps = each.of(steps)
+        found = steps[:, 0] if self.scalar else steps
         if self.step == 1:
             return found
         return found.astype(np.float64) * self.step.numerator / self.step.denominator
@@ -313,19 +315,6 @@ class Cells:
         found = np.full(len(inside), -1, dtype=np.int64)
         found[inside] = np.ravel_multi_index([each[inside] for each in places], self.shape)
         return found
-
-
-def _matrix(matrix: object, columns: int) -> NDArray[Any]:
-    """A matrix of Python's whole numbers, which cannot overflow."""
-    try:
-        found = np.array(matrix, dtype=object)
-    except ValueError:
-        found = np.array(None)
-    if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= MOST_COLUMNS:
-        raise InputError(f"matrix must be a list of rows of {columns} whole numbers each.")
-    if any(type(each) is not int or abs(each) > LARGEST for each in found.ravel().tolist()):
-        raise InputError("matrix must be of whole numbers of at most 2^53.")
-    return found
 
 
 def _common(steps: Sequence[Fraction]) -> Fraction:

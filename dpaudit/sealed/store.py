@@ -20,7 +20,8 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import plain
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
-from dpaudit.sealed.rows import Cells, Rows, Vectors, Whole
+from dpaudit.sealed.encoders import Whole
+from dpaudit.sealed.rows import Cells, Rows, Vectors
 from dpaudit.sealed.table import KEYS, SYNTHETIC
 from dpaudit.tables.engines.duck import Layout, connect, row_hash, run, staged
 from dpaudit.tables.engines.sources import Source

@@ -40,10 +40,12 @@ def certify_target(
     known = parse_settings(settings)
     tried = None
     if rehearse:
-        from dpaudit.workflow.running import tried_on_made_up_rows
+        from dpaudit.workflow.running import open_target, tried_on_made_up_rows
 
         tried = tried_on_made_up_rows(name, known, data)
-    target = tried or find_target(name, known)
+        target = tried or open_target(name, known)
+    else:
+        target = find_target(name, known)
     target = replace(target, claim=parse_claim(claim) or target.claim)
     if (rehearse or data is not None) and target.subject is None and tried is None:
         raise InputError(f"{name:.80} is a plan; only the code of a subject can be rehearsed.")

@@ -44,7 +44,7 @@ from dpaudit.workflow.publishing import (
     rendered,
 )
 from dpaudit.workflow.rehearsing import with_rehearsal
-from dpaudit.workflow.running import tried_on_made_up_rows
+from dpaudit.workflow.running import open_target, tried_on_made_up_rows
 from dpaudit.workflow.sealing import NOT_SEALED
 
 OtherBudgets = Callable[[Mapping[str, SubjectRow]], Iterable[BudgetRow]]
@@ -166,13 +166,16 @@ def certify_entry(entry: SubjectEntry) -> Certificate:
     Raises:
         InputError: if the subject cannot be found or certified, or an attack cannot be made.
     """
-    tried = None
-    if entry.code is not Code.NOT_REHEARSED:
+    target = tried = None
+    if entry.code is Code.NOT_REHEARSED:
+        target = find_target(entry.target, entry.settings)
+    else:
         tried = tried_on_made_up_rows(entry.target, entry.settings, entry.data)
-    target = tried or find_target(entry.target, entry.settings)
-    if entry.code is Code.SEALED and target.seal is None:
-        why = [each.message for each in target.findings if each.rule == NOT_SEALED]
+    if entry.code is Code.SEALED and (tried is None or tried.seal is None):
+        found = () if tried is None else tried.findings
+        why = [each.message for each in found if each.rule == NOT_SEALED]
         raise InputError(f'code is "sealed": {"".join(why) or "this is no SealedSubject."}')
+    target = target or tried or open_target(entry.target, entry.settings)
     if entry.claim is not None:
         notes = overridden(target.claim, entry.claim)
         target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))

@@ -165,13 +165,13 @@ def run_subject(
     if sealed:
         why = reason or f"{name:.80} is no SealedSubject, whose code holds handles of its data."
         raise InputError(f"--sealed is given, and the run cannot be sealed: {why}")
-    target = _open_target(name, known, reason)
+    target = open_target(name, known, reason)
     if target.release is not None:
         raise InputError(f"{name} is a release file; run it with dpaudit release.")
     return run_target(target, name, folder, options)
 
 
-def _open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Target:
+def open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Target:
     """A target that runs in this process; a sealed subject for a reason alone, which is told.
 
     Raises:
@@ -223,9 +223,9 @@ class _Account:
 
     def begin(self) -> None:
         """Charge the plan, where a book keeps budgets."""
+        certified(self.target)  # what stops a certificate stops the run, before it is charged
         charging = self.options.charging
         if charging is not None:
-            certified(self.target)  # what stops a certificate stops the run, before it is charged
             self.charge = charging.begin(self.target.plan)
 
     @property
@@ -368,7 +368,7 @@ def tried_on_made_up_rows(
         except OtherSubjectError:
             return None
         except UnsealedError as error:
-            target = _open_target(name, settings, str(error))
+            target = open_target(name, settings, str(error))
             if not isinstance(target.subject, OpenSubject):
                 return None
             _require_made_up(name, options.data)

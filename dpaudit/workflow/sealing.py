@@ -22,6 +22,7 @@ from typing import Any
 import dpaudit
 from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
@@ -167,8 +168,18 @@ def sealed_run(
 
 
 def _copied(code: CodeFiles, copy: Path) -> str:
-    """Copy the code, and return the name by which the copy is found."""
+    """Copy the code, and return the name by which the copy is found.
+
+    Raises:
+        InputError: if a file of it is a link to what is none of its code.
+    """
     for path in code.files:
+        real = path.resolve()
+        if real.suffix != ".py" or not real.is_relative_to(code.root):
+            raise InputError(
+                f"file {shown(path.name)} is a link to what is no code of its folder; put the file "
+                "itself there."
+            )
         place = copy / path.relative_to(code.root)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)

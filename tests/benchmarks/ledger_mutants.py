@@ -387,7 +387,7 @@ MUTANTS = (
     Mutant(
         "parts are not bounded",
         "ledger/bounding.py",
-        "    factors = np.where(over, near / np.where(over, norms, 1.0), 1.0) / step",
+        "    factors = np.where(over, most / np.where(over, norms, 1.0), 1.0) / step",
         "    factors = np.ones_like(norms) / step",
         f"{LEDGER}/test_queries.py",
     ),
@@ -401,7 +401,7 @@ MUTANTS = (
     Mutant(
         "a run does not read its journal back",
         "workflow/running.py",
-        "    if not content.closed or content.releases != len(ledger):",
+        "    if not content.closed or content.releases != releases:",
         "    if False:",
         "tests/dpaudit/workflow/test_running.py",
     ),

@@ -135,6 +135,17 @@ def test_a_count_of_any_size_is_exact_or_refused():
             opened(*declared).count(n, at=at)
 
 
+def test_no_total_is_refused_for_its_size():
+    """Who hears that a sum is above 2^53 hears more than its noise tells."""
+    about = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
+    noise, bound = DiscreteLaplace(1.0), Contribution(2.0**52)
+    plan = Plan.of(Invocation.bounded(noise, bound, *about, at="sum", count=2))
+    with Ledger(plan, rng=np.random.default_rng(0)) as ledger:
+        for sign in (1, -1):
+            rows = np.full((5, 1), sign * 2.0**52)
+            assert abs(ledger.sum(rows, units=np.arange(5), at="sum")[0] - sign * 2**53) < 100
+
+
 def test_a_mean_is_a_sum_over_a_number():
     plan = bounded(QUIET, 2.0), bounded(QUIET, at="count")
     people = ["a", "a", "b", "c"]

@@ -228,7 +228,7 @@ class Guesses:
             self.known["streams"].append(value)
 
 
-OF_VECTORS = {"sum", "mean", "linear", "quantile", "answers", "add"}
+OF_VECTORS = {"sum", "mean", "linear", "encode", "quantile", "answers", "add"}
 FITTING = {"count": "count", "histogram": "count", "sum": "sum", "quantile": "quantile"}
 FITTING |= {"stable_histogram": "keys", "choose": "choice", "sample": "sampled"}
 FITTING |= {"stream": "stream", "answers": "answer"}
@@ -349,6 +349,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
             [[2**52, -(2**52)]],
             [[0.5, 1]],
         ]
+    },
+    "encode": {
+        "by": ["clip", "clip", "outer", "linear", ODD],
+        "options": [*[{}] * 3, *[{"bound": 60}] * 3, {"bound": 70, "norm": "l1"}, {"bound": 1e-9}],
     },
     "sum": {"at": LABELS},
     "mean": {"total": LABELS, "count": LABELS},

@@ -109,8 +109,10 @@ def uses(rng: random.Random, relation: Relation) -> list[Use]:
 
     def linear(asked: Asked, rows: Any) -> Any:
         own = columns if "huge" not in columns else ["age"]
-        return rows.vector(own).linear([line[: len(own)] for line in matrix])
+        found = rows.vector(own).linear([line[: len(own)] for line in matrix])
+        return found.encode("clip", bound=20).encode("outer") if encoded else found
 
+    encoded = rng.random() < 0.5
     edges = {"column": "age", "edges": [0, 18, 65]}
     return [
         Use(
@@ -633,6 +635,7 @@ RIGHT: dict[str, Any] = {
     "partition": {"of": 0, "column": "ward", "keys": None},
     "vector": {"of": 0, "columns": "huge"},
     "linear": {"of": 2, "matrix": [[1, 2], [3, 4]]},
+    "encode": {"of": 2, "by": "clip", "options": {"bound": 50}},
     "tell_owner": {"of": 0, "name": "x"},
     "left": {},
 }
@@ -663,7 +666,8 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
         "column": column,
         "keys": one(["A1"], [1, 2], ["A1", 1], [], ["\ud800"], ["\0", "A1"]),
         "matrix": [[one(0, 1, -3, 2**30, 2**53) for _ in range(one(1, 2))]] * one(1, 2, 400),
-        "by": one("age", {"column": column, "edges": edges}, ["ward", "sick"], []),
+        "options": one({}, {"bound": one(0, 1e-9, 10**400, "1")}, {"bound": 1, "ends": [[0, 0]]}),
+        "by": one("age", "outer", {"column": column, "edges": edges}, ["ward", "sick"], []),
         "share": one(0, 1, -1, 1e-9),
         "candidates": one([1.0, 0.0], [0, 1e308], ["1", "inf"], [None], [], [10**400]),
         "default": one(0, 1.5, [1, 2]),
@@ -699,7 +703,7 @@ def test_what_is_refused_follows_from_requests_alone(seed: int, tmp_path: Path) 
             one, other = (each.operations.answer(request) for each in (full, empty))
             assert one.get("error") == other.get("error"), request
             assert one.get("kind") == other.get("kind"), request
-            if request["op"] in ("vector", "linear", "partition", "filter"):
+            if request["op"] in ("vector", "linear", "encode", "partition", "filter"):
                 assert one == other
 
 

@@ -216,6 +216,7 @@ def test_rows_have_the_same_bits_alone_in_company_and_in_another_order(
             store = asked.operations._real.store
             store._connection.execute(f"SET threads = {threads}")
             vectors = asked.operations._handles[0].vector(columns).linear(matrix)
+            vectors = vectors.encode("clip", {"bound": 50.5}).encode("outer", {})
             codes, found = store.values(vectors)
             return found[codes == store.units().index(chosen)].tobytes()
 

@@ -1,0 +1,157 @@
+"""What a project of a sealed subject may hold beside its code, and what of it anybody runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpaudit.base.applications import load_extensions
+from dpaudit.base.errors import InputError
+from dpaudit.project.project_file import Code, SubjectEntry
+from dpaudit.project.targets import code_files
+from dpaudit.sealed import sandbox
+from dpaudit.workflow.certifying import certify_target
+from dpaudit.workflow.checking import certify_entry
+from dpaudit.workflow.running import run_subject
+
+pytest.importorskip("duckdb")
+
+CODE = """
+{first}
+from dataclasses import dataclass
+from pathlib import Path
+from dpaudit import AddRemove, Claim, Contribution, DiscreteLaplace, Invocation, Plan, PrivacyUnit
+from dpaudit import RunResult, SealedSubject, Table, TrustModel
+
+
+@dataclass(frozen=True)
+class Counts(SealedSubject):
+    public_files = {public}
+
+    def table(self):
+        return Table("visits.csv", "person", {{"n": {{"type": "integer", "range": [0, 9]}}}})
+
+    def plan(self):
+        about = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
+        one = Contribution(1.0, rows=1)
+        return Plan.of(Invocation.bounded(DiscreteLaplace(1.0), one, *about, at="rows"))
+
+    def claim(self):
+        return Claim(1.0)
+
+    def run(self, data, ledger, rng):
+        seen = [path.read_text() for path in Path(__file__).parent.rglob("*") if path.is_file()]
+        return RunResult({{"seen": "".join(seen), "rows": int(ledger.count(data, at="rows"))}})
+"""
+ROWS = "person,n\nann,1\nbob,2\n"
+HIDDEN = "person,n\nsmith,7\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "visits.csv").write_text(ROWS)
+    (tmp_path / "hidden.csv").write_text(HIDDEN)
+    return folder
+
+
+def written(folder: Path, *, first: str = "", public: str = "()") -> str:
+    (folder / "counts.py").write_text(CODE.format(first=first, public=public))
+    return f"{folder / 'counts.py'}:Counts"
+
+
+def test_no_extension_of_a_project_is_run_beside_its_table(project: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    (project / "theirs.py").write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
+    about = project / "theirs-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[dpaudit.extensions]\nx = theirs\n")
+    load_extensions.cache_clear()
+    name = written(project)
+    run_subject(name, (), None, 1, tmp_path / "out")
+    code_files(name)
+    assert str(project) not in sys.path
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("target", ["hidden.csv", "project/visits.csv", "elsewhere.py"])
+def test_a_link_among_the_code_leads_nowhere(project: Path, tmp_path: Path, target: str) -> None:
+    (project / "package").mkdir()
+    (project / "package" / "__init__.py").touch()
+    (tmp_path / "elsewhere.py").write_text("KEY = 1")
+    (project / "package" / "rows.py").symlink_to(tmp_path / target)
+    with pytest.raises(InputError, match=r"file 'rows\.py' is a link to what is no code"):
+        run_subject(written(project, first="import package"), (), None, 1, tmp_path / "out")
+
+
+def test_modules_are_kept_from_links_too(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = project / "wards_of_links"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    written(package)
+    (package / "rows.py").symlink_to(tmp_path / "hidden.csv")
+    monkeypatch.chdir(project)
+    with pytest.raises(InputError, match="is a link to what is no code"):
+        run_subject("wards_of_links.counts:Counts", (), None, 1, tmp_path / "out")
+
+
+def test_the_declared_table_is_not_public_where_another_is_read(
+    project: Path, tmp_path: Path
+) -> None:
+    name, other = written(project, public="('visits.csv',)"), str(tmp_path / "hidden.csv")
+    with pytest.raises(InputError, match=r"'visits\.csv' is the table itself"):
+        run_subject(name, (), other, 1, tmp_path / "out")
+    certificate, _ = run_subject(written(project), (), other, 1, tmp_path / "out")
+    assert certificate.run is not None
+    assert "ann" not in certificate.run["summary"]["seen"]
+
+
+def test_code_that_denies_what_it_is_runs_nowhere_else(project: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    first = f"""
+from pathlib import Path
+from dpaudit.base.errors import OtherSubjectError
+
+if not Path("/proc/1").exists():
+    raise OtherSubjectError("not I")
+Path({str(mark)!r}).touch()
+"""
+    entry = SubjectEntry(name="x", target=written(project, first=first), code=Code.SEALED)
+    with pytest.raises(InputError, match="this is no SealedSubject"):
+        certify_entry(entry)
+    assert not mark.exists()
+    with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
+        certify_entry(replace(entry, code=Code.REHEARSED))
+    with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
+        certify_target(entry.target, (), None, "best", rehearse=True)
+
+
+def test_code_that_denies_what_it_is_later_fails(project: Path, tmp_path: Path) -> None:
+    name = written(project)
+    file = project / "counts.py"
+    denial = "ledger.count(data, at='rows')\n        from dpaudit.base import errors\n"
+    text = file.read_text().replace(
+        "seen = [", f"{denial}        raise errors.OtherSubjectError('not I')\n        seen = ["
+    )
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"not I\. Before that 1 release left and stay charged"):
+        run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+
+
+def test_what_no_certificate_can_say_releases_nothing(project: Path, tmp_path: Path) -> None:
+    name = written(project)
+    file = project / "counts.py"
+    file.write_text(file.read_text().replace("Contribution(1.0, rows=1)", "Contribution(1e12)"))
+    with pytest.raises(InputError, match="sensitivity is 1000000000000"):
+        run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+    assert not (tmp_path / "out" / "ledger.jsonl").exists()
