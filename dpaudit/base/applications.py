@@ -13,7 +13,8 @@ it goes with its folder and its name in :data:`APPLICATIONS`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -27,20 +28,28 @@ ENTRY_POINTS = "dpaudit.extensions"
 _closed: list[bool] = []
 
 
-def close_extensions() -> None:
-    """Import no module of others from now on, in a process that must hold none of their code."""
+@contextmanager
+def closed_extensions() -> Iterator[None]:
+    """Import no module of others within, as a process does that must run none of their code."""
     _closed.append(True)
+    try:
+        yield
+    finally:
+        _closed.pop()
 
 
-@cache
 def load_extensions() -> None:
     """Import every module that an installed package names.
 
     Raises:
         InputError: if one cannot be imported.
     """
-    if _closed:
-        return
+    if not _closed:
+        _load_extensions()
+
+
+@cache
+def _load_extensions() -> None:
     from importlib.metadata import entry_points  # takes long to import
 
     for entry in entry_points(group=ENTRY_POINTS):

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.base import errors, files
-from dpaudit.base.applications import close_extensions
+from dpaudit.base.applications import closed_extensions
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
@@ -73,11 +73,10 @@ def main(descriptor: int) -> None:
     sandbox.refuse_dumps()
     sandbox.end_with_parent()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    close_extensions()
     launcher = Channel(socket.socket(fileno=descriptor))
     with suppress(ChannelError):
         try:
-            with ExitStack() as stack:
+            with closed_extensions(), ExitStack() as stack:
                 _Custodian(launcher, launcher.receive(), stack).work()
         except _UnsealedError as error:
             launcher.send({"unsealed": str(error)})

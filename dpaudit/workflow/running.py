@@ -18,6 +18,7 @@ import numpy as np
 
 from dpaudit.auditing import progress_bar
 from dpaudit.base import files
+from dpaudit.base.applications import closed_extensions
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, OtherSubjectError, TamperedError
 from dpaudit.base.finding_table import FindingTable
@@ -321,6 +322,7 @@ def run_target(
     return _written(target, folder, account, ran, rehearsal)
 
 
+@closed_extensions()
 def run_sealed(
     name: str, settings: Mapping[str, Any], folder: Path, options: RunOptions
 ) -> tuple[Certificate, tuple[Path, ...]]:

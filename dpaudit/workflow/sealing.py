@@ -21,6 +21,7 @@ from typing import Any
 
 import dpaudit
 from dpaudit.base import errors
+from dpaudit.base.applications import closed_extensions
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
@@ -136,7 +137,7 @@ def sealed_run(
         InputError: if there is no such subject, or it cannot be sealed.
     """
     code = code_files(name)
-    with ExitStack() as stack:
+    with closed_extensions(), ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
         try:
             copied = _copied(code, copy)

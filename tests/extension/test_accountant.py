@@ -209,10 +209,10 @@ class Entry:
 def installed(monkeypatch: pytest.MonkeyPatch):
     def install(*entries: Entry) -> None:
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-        dpaudit.base.applications.load_extensions.cache_clear()
+        dpaudit.base.applications._load_extensions.cache_clear()
 
     yield install
-    dpaudit.base.applications.load_extensions.cache_clear()
+    dpaudit.base.applications._load_extensions.cache_clear()
 
 
 def test_installed_packages_are_asked_for_a_name_that_is_not_known(installed):

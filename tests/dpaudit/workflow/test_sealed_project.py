@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.base.applications import load_extensions
+from dpaudit.base import applications
 from dpaudit.base.errors import InputError
 from dpaudit.project.project_file import Code, SubjectEntry
 from dpaudit.project.targets import code_files
@@ -67,18 +67,23 @@ def written(folder: Path, *, first: str = "", public: str = "()") -> str:
     return f"{folder / 'counts.py'}:Counts"
 
 
-def test_no_extension_of_a_project_is_run_beside_its_table(project: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("found", [False, True])
+def test_no_extension_of_a_project_is_run_beside_its_table(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: bool
+) -> None:
+    if found:  # as by python -m, whose folder is the current one
+        monkeypatch.syspath_prepend(str(project))
     mark = tmp_path / "ran"
     (project / "theirs.py").write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
     about = project / "theirs-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[dpaudit.extensions]\nx = theirs\n")
-    load_extensions.cache_clear()
+    applications._load_extensions.cache_clear()
     name = written(project)
     run_subject(name, (), None, 1, tmp_path / "out")
     code_files(name)
-    assert str(project) not in sys.path
+    assert (str(project) in sys.path) is found
     assert not mark.exists()
 
 
