@@ -51,6 +51,16 @@ _CAST = """
 """Whether a column becomes a text by a function that somebody wrote (identifiers from 16384 on),
 which can read other rows, as a view can."""
 
+_MADE = """
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_attribute
+        WHERE attrelid = pg_catalog.to_regclass(%s) AND attname = ANY(%s)
+        AND (attnum < 1 OR attgenerated <> '')
+    )
+"""
+"""Whether a column is the server's own, such as a row's place, or is made by an expression, whose
+functions can read other rows."""
+
 
 @dataclass(frozen=True)
 class PostgresTable(Record):
@@ -99,6 +109,11 @@ class PostgresTable(Record):
                 server.execute(f"{rows_of} LIMIT 0")  # holds it: its name stands for it from here
                 if server.execute(_STORED, [table]).fetchone() != (True,):
                     raise no_table(self.table)
+                if server.execute(_MADE, [table, list(columns)]).fetchone() != (False,):
+                    raise InputError(
+                        f"table {self.table!r} has a declared column that the server makes; "
+                        "declare stored columns alone."
+                    )
                 if server.execute(_CAST, [table, list(columns)]).fetchone() != (False,):
                     raise InputError(
                         f"table {self.table!r} has a column that a function of the database makes "

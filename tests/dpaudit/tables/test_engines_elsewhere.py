@@ -83,8 +83,8 @@ def make_foreign_tables(url):
             connection.execute(statement)
 
 
-def sum_of_age(url, table):
-    layout = duck.Layout("who", (embedded.COLUMNS[1],))
+def sum_of_age(url, table, unit="who"):
+    layout = duck.Layout(unit, (embedded.COLUMNS[1],))
     total = Measure("age", Selection(), Aggregate.SUM, "c0")
     return embedded.found_of(PostgresTable(url, table), layout, [total]).integers["age"][0, 0]
 
@@ -148,6 +148,16 @@ class TestPostgres:
         for table in ("cast_away", "cast_further"):
             with pytest.raises(InputError, match="a cast may read other rows"):
                 sum_of_age(database, table)
+
+    def test_a_column_that_the_server_makes_is_refused(self, database):
+        """What an expression makes can call a function that reads other rows."""
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "CREATE TABLE made (who text, age int GENERATED ALWAYS AS (7) STORED)"
+            )
+        for table, unit in (("made", "who"), ("parted", "ctid")):
+            with pytest.raises(InputError, match="declare stored columns alone"):
+                sum_of_age(database, table, unit=unit)
 
     @pytest.mark.parametrize("table", ["seen", "kept"])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
