@@ -191,8 +191,11 @@ class _Custodian:
         place = sandbox.refuse_within(path, sandbox.python_folders())
         if place is not None:
             raise InputError(f"the table lies in {place}, which all code can read; move it.")
+        real = path.resolve()
+        log = real.with_name(f"{real.name}.wal")  # rows that DuckDB has not yet put into the file
+        own = [each for each in (real, log) if each.exists()]
         for name, file in [*public.items(), *((each, Path(each)) for each in self.job["code"])]:
-            if file.samefile(path):
+            if any(map(file.samefile, own)):
                 raise InputError(f"file {name!r:.80} is the table itself; code may not read it.")
 
     def _public(self, name: str) -> Path:

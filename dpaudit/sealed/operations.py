@@ -9,6 +9,7 @@ alone. What fails afterwards, for want of memory or room, ends the run in one fi
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -49,6 +50,9 @@ from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
 _MOST_HANDLES = 100_000
+_MOST_TOLD, _LONGEST_NUMBER = 2**26, 32
+"""Characters that the owner is told, each number as long as one can be: how long it is follows from
+the rows, and so would whether all of them fit a message."""
 FATAL = (
     "the custodian could not go on: there was too little memory or room, or it met a fault; what "
     "was released stays charged."
@@ -210,6 +214,7 @@ class Operations:
         self._partition: str | None = None
         self._sample: dict[str, Sample] = {}
         self.owner: dict[str, Any] = {}
+        self._told = 0
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What is said to a request: an answer, or why there is none.
@@ -468,6 +473,11 @@ class Operations:
             raise InputError(f"default has another shape than the answers, {vectors.shape}.")
         for end in (*ends, fitting):
             own.checked(end)
+        if not invocation.relation.replaces and fitting.any() and clips(own):
+            raise InputError(
+                f"default is not 0; under {invocation.relation} who has no rows answers 0, as the "
+                f"sensitivity of {invocation.describe()} says."
+            )
         if not clips(own) and _wider(invocation.sensitivity, own.norm, *ends, fitting):
             raise InputError(
                 f"answers of {invocation.describe()} may differ by more than its sensitivity; "
@@ -539,6 +549,11 @@ class Operations:
         found = self._handles.get(message_field(request, "of", int))
         if not isinstance(found, Rows | Vectors):
             raise InputError("this is of rows or of numbers; take a handle of them.")
+        numbers = len(found.ends) if isinstance(found, Vectors) else 1
+        self._told += numbers * _LONGEST_NUMBER + len(json.dumps(name))
+        if self._told > _MOST_TOLD:
+            most = _MOST_TOLD // _LONGEST_NUMBER
+            raise InputError(f"the owner is told at most {most} numbers; tell fewer.")
 
         def exact(side: Side) -> Any:
             if isinstance(found, Rows):

@@ -489,6 +489,27 @@ def test_an_answer_that_the_mechanism_does_not_take_is_the_default(tmp_path: Pat
         assert [int(step.value) for step in asked.steps] == [1, 1, 0]
 
 
+def test_who_has_no_rows_answers_zero_where_units_are_zeroed(tmp_path: Path) -> None:
+    (own,) = local(Laplace(2.0, clip=(-1.0, 1.0)), 1, 2.0).invocations
+    plan = Plan.of(replace(own, relation=ZeroOut(), sensitivity=1.0))
+    with held(tmp_path, [], plan, roster=["a"]) as asked:
+        with pytest.raises(InputError, match="default is not 0"):
+            asked.ledger.answers(asked.data.vector("cost"), default=1, at="own")
+        asked.ledger.answers(asked.data.vector("cost"), at="own")
+
+
+def test_the_owner_is_told_no_more_than_a_message_holds_whatever_the_rows_are(
+    tmp_path: Path,
+) -> None:
+    plan = Plan.of(bounded(Laplace(1.0), 1.0, AddRemove(), "sum"))
+    with held(tmp_path, [], plan) as asked:
+        wide = asked.data.vector(["age"]).linear([[1]] * 10_000)
+        for number in range(209):
+            wide.tell_owner(f"mean {number}")
+        with pytest.raises(InputError, match="the owner is told at most 2097152 numbers"):
+            wide.tell_owner("one more")
+
+
 def test_answers_may_not_differ_by_more_than_declared(tmp_path: Path) -> None:
     with held(tmp_path, [], local(Laplace(2.0), 1, 10.0), roster=["a"]) as asked:
         with pytest.raises(InputError, match="more than its sensitivity"):

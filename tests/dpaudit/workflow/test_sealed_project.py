@@ -110,6 +110,17 @@ def test_modules_are_kept_from_links_too(
         run_subject("wards_of_links.counts:Counts", (), None, 1, tmp_path / "out")
 
 
+def test_the_log_of_a_duckdb_file_is_the_table_too(project: Path, tmp_path: Path) -> None:
+    name = written(project, public="('visits.duckdb.wal',)")
+    code = project / "counts.py"
+    text = code.read_text("utf-8").replace('"visits.csv"', '"visits.duckdb"')
+    code.write_text(text.replace("9]}})", "9]}}, table='t')"), "utf-8")
+    for file in ("visits.duckdb", "visits.duckdb.wal"):
+        (project / file).touch()
+    with pytest.raises(InputError, match=r"'visits\.duckdb\.wal' is the table itself"):
+        run_subject(name, (), None, 1, tmp_path / "out")
+
+
 def test_the_declared_table_is_not_public_where_another_is_read(
     project: Path, tmp_path: Path
 ) -> None:
