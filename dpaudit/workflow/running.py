@@ -235,17 +235,22 @@ class _Account:
         return self.charge if self.options.anchor is None else FileAnchor(self.options.anchor)
 
     @contextlib.contextmanager
-    def kept(self, released: Callable[[], int]) -> Iterator[None]:
-        """Abandon the charge of a run that fails; what it had released stays on record."""
+    def kept(self, released: Callable[[], int], told: Callable[[], bool]) -> Iterator[None]:
+        """Abandon the charge of a run that fails; what it had released stays on record.
+
+        Args:
+            released: how many releases it made.
+            told: whether that was told by who made them: else the file can be another run's.
+        """
         try:
             yield
         except BaseException as error:
             if self.options.charging is not None and self.charge is not None:
                 self.options.charging.failed(self.charge, self.journal)
             made = released()
-            if made == 0:
+            if made == 0 and told():
                 self.journal.unlink(missing_ok=True)
-            elif isinstance(error, DpAuditError):
+            elif made and isinstance(error, DpAuditError):
                 raise type(error)(f"{error} {_kept(made, self.journal)}") from None
             raise
 
@@ -308,7 +313,7 @@ def run_target(
         anchor=account.anchor,
         budget=account.charge,
     )
-    with account.kept(lambda: len(ledger)):
+    with account.kept(lambda: len(ledger), lambda: True):
         shown = progress_bar("releases", lambda: (len(ledger), planned))
         with contextlib.closing(ledger), foreign(name), shown:
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
@@ -412,7 +417,7 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
         "account": account.anchor is not None,
         "budget": account.charge is not None,
     }
-    with account.kept(lambda: _made(run, account.journal)):
+    with account.kept(lambda: _made(run, account.journal), lambda: run.releases is not None):
         said = run.go(order, account.charge or account.anchor)
     record = journal_record(
         account.journal,
