@@ -154,7 +154,7 @@ def test_an_interrupt_ends_all_processes(project: Path) -> None:
     processes = children(run.pid)
     assert len(processes) == 3  # a command runs within another process of its own
     run.send_signal(signal.SIGINT)
-    said, _ = run.communicate(timeout=30)
+    said, _ = run.communicate(timeout=300)
     assert run.returncode == 130
     assert "Traceback" not in said
     assert gone(processes)
@@ -167,7 +167,7 @@ def test_a_killed_custodian_takes_the_analyst_with_it(project: Path) -> None:
     processes = children(run.pid)
     (custodian,) = (each for each in processes if "sealed.custodian" in command_of(each))
     os.kill(custodian, signal.SIGKILL)
-    said, _ = run.communicate(timeout=30)
+    said, _ = run.communicate(timeout=300)
     assert run.returncode == 3
     assert CUSTODIAN_ENDED in " ".join(said.split())
     assert "Traceback" not in said
@@ -180,7 +180,7 @@ def test_a_killed_launcher_takes_all_with_it(project: Path) -> None:
     received(run, 2)
     processes = children(run.pid)
     run.kill()
-    run.communicate(timeout=30)
+    run.communicate(timeout=300)
     assert gone(processes)
 
 
