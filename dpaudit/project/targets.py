@@ -230,9 +230,7 @@ def code_files(name: str) -> CodeFiles:
     Raises:
         InputError: if there is no such file, or the name is none of these.
     """
-    module, colon, attribute = name.rpartition(":")
-    if not colon or not module or not attribute:
-        raise InputError(f"subject is {shown(name)}; {without_colon(name)}")
+    module, attribute = _module_and_object(name)
     if module.endswith(".py"):
         files.read_text(module, what="file")
         file = Path(module).resolve()
@@ -530,10 +528,15 @@ class _Method:
         return getattr(_made(path, self.kind, settings), method)  # type: ignore[no-any-return]
 
 
-def _load_object(name: str) -> Any:
-    module_name, colon, attribute = name.rpartition(":")
-    if not colon or not module_name or not attribute:
+def _module_and_object(name: str) -> tuple[str, str]:
+    module, colon, attribute = name.rpartition(":")
+    if not colon or not module or not attribute:
         raise InputError(f"subject is {shown(name)}; {without_colon(name)}")
+    return module, attribute
+
+
+def _load_object(name: str) -> Any:
+    module_name, attribute = _module_and_object(name)
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):

@@ -34,7 +34,9 @@ from dpaudit.sealed.messages import (
     LONGEST_REQUEST,
     Channel,
     ChannelError,
+    error_of,
     generator,
+    refusal,
 )
 from dpaudit.sealed.messages import (
     field as message_field,
@@ -81,7 +83,7 @@ def main(descriptor: int) -> None:
         except _UnsealedError as error:
             launcher.send({"unsealed": str(error)})
         except DpAuditError as error:
-            launcher.send({"error": str(error), "kind": type(error).__name__})
+            launcher.send(refusal(error))
         except ChannelError:
             raise
         except BaseException:  # noqa: BLE001  # whatever it is, its words may hold a value
@@ -328,7 +330,7 @@ class _Account:
         self._launcher.send(request)
         said = self._launcher.receive()
         if "error" in said:
-            raise getattr(errors, said["kind"])(said["error"])
+            raise error_of(said)
         return said["value"]
 
 

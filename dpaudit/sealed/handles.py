@@ -12,10 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
-from dpaudit.sealed.messages import read
+from dpaudit.sealed.messages import error_of, read
 
 Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Sends a request and returns what is said to it."""
@@ -35,9 +34,7 @@ def _asked(ask: Ask, op: str, **request: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         raise InputError(f"{op} takes finite numbers, texts and lists of these alone.") from None
     if "error" in said:
-        kind = getattr(errors, str(said.get("kind")), InputError)
-        known = isinstance(kind, type) and issubclass(kind, DpAuditError)
-        raise (kind if known else InputError)(str(said["error"]))
+        raise error_of(said)
     return said["value"]
 
 

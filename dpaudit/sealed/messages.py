@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.base.errors import InputError
+from dpaudit.base import errors
+from dpaudit.base.errors import DpAuditError, InputError
 
 _LENGTH = struct.Struct(">I")
 LONGEST = 2**28
@@ -127,6 +128,18 @@ def field(message: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) 
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"{name} is a {type(value).__name__}; it must be of another type.")
     return value
+
+
+def refusal(error: DpAuditError) -> dict[str, str]:
+    """An error as a message; :func:`error_of` reads it."""
+    return {"error": str(error), "kind": type(error).__name__}
+
+
+def error_of(said: Mapping[str, Any]) -> DpAuditError:
+    """The error of a message, of the kind that it says if this package has it."""
+    kind = getattr(errors, str(said.get("kind")), InputError)
+    known = isinstance(kind, type) and issubclass(kind, DpAuditError)
+    return (kind if known else InputError)(str(said["error"]))
 
 
 def generator(seed: Mapping[str, Any]) -> np.random.Generator:

@@ -45,7 +45,7 @@ from dpaudit.plan import (
 )
 from dpaudit.sealed.encoders import MOST_COLUMNS
 from dpaudit.sealed.messages import field as message_field
-from dpaudit.sealed.messages import read, written
+from dpaudit.sealed.messages import read, refusal, written
 from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
@@ -205,7 +205,6 @@ class Operations:
     def __init__(
         self, plan: Plan, table: ReadTable, trial: Side, real: Side, rows: Rows | None = None
     ) -> None:
-        self._plan = plan
         self._roster = table.roster
         self._declared = {each.at: each for each in plan.invocations}
         self._trial, self._real = trial, real
@@ -228,7 +227,7 @@ class Operations:
                 raise InputError(f"there is no operation {shown(request['op'])}.")
             return {"value": operation(self, request)}
         except DpAuditError as error:
-            return {"error": str(error), "kind": type(error).__name__}
+            return refusal(error)
         except (
             ArithmeticError,
             AttributeError,

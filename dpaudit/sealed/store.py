@@ -23,9 +23,9 @@ from dpaudit.base.validate import shown
 from dpaudit.sealed.encoders import Whole
 from dpaudit.sealed.rows import Cells, Rows, Vectors
 from dpaudit.sealed.table import KEYS, SYNTHETIC
-from dpaudit.tables.engines.duck import Layout, connect, row_hash, run, staged
+from dpaudit.tables.engines.duck import Layout, connect, row_hash, rows_of, run, staged
 from dpaudit.tables.engines.sources import Source
-from dpaudit.tables.expressions import Expression, quoted
+from dpaudit.tables.expressions import Expression
 from dpaudit.tables.release_file import read_table
 from dpaudit.tables.schema import Kind
 from dpaudit.tables.synthetic import made_up
@@ -107,10 +107,7 @@ class Store:
     ) -> None:
         self._connection = connection
         layout = table.layout
-        files = ", ".join(quoted(str(each / "*.parquet")) for each in folders)
-        derived = "".join(f", {each.sql} AS d{n}" for n, each in enumerate(layout.derived))
-        read = f"SELECT *{derived} FROM read_parquet([{files}], hive_partitioning = false)"
-        own = f"SELECT * FROM ({read}) WHERE u IS NOT NULL"
+        own = f"SELECT * FROM ({rows_of(folders, layout)}) WHERE u IS NOT NULL"
         run(
             connection,
             "CREATE TABLE units AS SELECT u, row_number() OVER (ORDER BY u) - 1 AS code "

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import dpaudit
-from dpaudit.base import errors
 from dpaudit.base.applications import closed_extensions
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.base.validate import shown
@@ -29,7 +28,7 @@ from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.subject import RunResult
 from dpaudit.project.targets import CodeFiles, Target, code_files
-from dpaudit.sealed.messages import Channel, ChannelError
+from dpaudit.sealed.messages import Channel, ChannelError, error_of, refusal
 
 _BOOT = """
 import importlib.util, sys
@@ -244,15 +243,10 @@ def _heard(channel: Channel, say: Callable[[str], None]) -> dict[str, Any]:
         if "unsealed" in said:
             raise UnsealedError(said["unsealed"])
         if "error" in said:
-            raise _kind(said["kind"])(said["error"])
+            raise error_of(said)
         if "said" not in said:
             return said
         say(said["said"])
-
-
-def _kind(name: str) -> type[DpAuditError]:
-    found = getattr(errors, name, InputError)
-    return found if isinstance(found, type) and issubclass(found, DpAuditError) else InputError
 
 
 def _published(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +290,7 @@ def _served(account: Any, said: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return {"value": _CALLS[said["call"]](account, said)}
     except DpAuditError as error:
-        return {"error": str(error), "kind": type(error).__name__}
+        return refusal(error)
 
 
 def _state(record: Mapping[str, Any] | None) -> AnchorState | None:

@@ -318,10 +318,7 @@ def measured_bucket(
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         closing(connect(Path(folder), threads)) as connection,
     ):
-        files = quoted(str(bucket / "*.parquet"))
-        read = f"read_parquet({files}, hive_partitioning = false)"
-        derived = "".join(f", {each.sql} AS d{n}" for n, each in enumerate(layout.derived))
-        run(connection, f"CREATE VIEW read AS SELECT *{derived} FROM {read}")
+        run(connection, f"CREATE VIEW read AS {rows_of([bucket], layout)}")
         _account(connection, layout, found)
         chosen = _Choice(layout, tuple(measures), secret)
         run(connection, f"CREATE TEMP TABLE chosen AS {chosen.sql}")
@@ -442,6 +439,13 @@ class _Choice:
             if added:
                 rows = f"SELECT *, {', '.join(added)} FROM ({rows})"
         return rows
+
+
+def rows_of(buckets: Sequence[Path], layout: Layout) -> str:
+    """The rows of some buckets with their derived columns, in SQL."""
+    files = ", ".join(quoted(str(each / "*.parquet")) for each in buckets)
+    derived = "".join(f", {each.sql} AS d{n}" for n, each in enumerate(layout.derived))
+    return f"SELECT *{derived} FROM read_parquet([{files}], hive_partitioning = false)"
 
 
 def row_hash(layout: Layout, secret: bytes) -> str:
