@@ -119,6 +119,21 @@ TRIES = (
     "take a wall down",
 )
 """What the process of the code must have tried in vain before it sees a handle."""
+FUNCTION_TRIES = tuple(
+    f"function: {name}"
+    for name in (
+        "reach what is private",
+        "make a file, a pipe or a socket",
+        "share memory",
+        "fork or exec",
+        "signal or trace another",
+        "learn its number",
+        "learn what the machine did",
+        "other descriptors",
+        "take a wall down",
+    )
+)
+"""What the process of a function must have tried in vain before one sees records."""
 SUCCEEDED = "succeeded"
 """What stands beside a try that did not fail, after which no run is sealed."""
 NEVER_SEALED = (
@@ -127,6 +142,10 @@ NEVER_SEALED = (
     "What a kernel shares between processes: caches, load, the use of its memory.",
 )
 """What no certificate of a sealed run covers."""
+FUNCTIONS_NEVER_SEALED = (
+    "What a function learns of other units from a clock, and tells by the time that it takes.",
+)
+"""What beside that no certificate of a sealed run with functions of units covers."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +162,11 @@ class SealRecord(Record):
         files: public files that the code could read, with the SHA-256 of each.
         made_up: the made-up rows of a run that was made for the seal alone, such as ``synthetic
             200``, and of which the certificate states nothing; None of a run that it states.
+        functions: of the author, each of which ran on the records of one unit at a time, in a
+            process of its own; None of code without any.
     """
 
-    left_out: ClassVar[frozenset[str]] = frozenset({"made_up"})
+    left_out: ClassVar[frozenset[str]] = frozenset({"made_up", "functions"})
     system: str
     means: tuple[str, ...]
     tries: Mapping[str, str]
@@ -153,6 +174,17 @@ class SealRecord(Record):
     table: str
     files: Mapping[str, str] = field(default_factory=dict)
     made_up: str | None = None
+    functions: tuple[str, ...] | None = None
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What no such run covers."""
+        return NEVER_SEALED + (FUNCTIONS_NEVER_SEALED if self.functions else ())
+
+    @property
+    def required_tries(self) -> tuple[str, ...]:
+        """What must have been tried in vain."""
+        return TRIES + (FUNCTION_TRIES if self.functions else ())
 
 
 @dataclass(frozen=True)

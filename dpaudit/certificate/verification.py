@@ -24,9 +24,7 @@ from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly,
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.records import (
     MEANS,
-    NEVER_SEALED,
     SUCCEEDED,
-    TRIES,
     ReleaseRecord,
     SealRecord,
 )
@@ -148,13 +146,13 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
     for means in MEANS:
         if not any(means.casefold() in each.casefold() for each in seal.means):
             raise TamperedError(f"seal.means lack {means}, without which no run is sealed.")
-    for name in TRIES:
+    for name in seal.required_tries:
         if name not in seal.tries:
             raise TamperedError(f"seal.tries lack {shown(name)}, which must have been tried.")
     for name, failed in seal.tries.items():
         if not failed or SUCCEEDED in failed.casefold():
             raise TamperedError(f"seal.tries do not say how {shown(name)} failed.")
-    if certificate.versions == versions() and not {*NEVER_SEALED} <= {*certificate.not_covered}:
+    if certificate.versions == versions() and not {*seal.not_covered} <= {*certificate.not_covered}:
         raise TamperedError("not_covered lacks what no sealed run covers.")
 
 

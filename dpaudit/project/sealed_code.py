@@ -14,7 +14,7 @@ from dpaudit.base.errors import OtherSubjectError
 from dpaudit.base.fields import plain
 from dpaudit.certificate import SubjectRecord
 from dpaudit.project.foreign import foreign
-from dpaudit.project.sealed_subject import SealedSubject, published
+from dpaudit.project.sealed_subject import SealedSubject, code_of, published
 from dpaudit.project.targets import find_subject, subject_record
 from dpaudit.sealed.analyst import serve
 from dpaudit.sealed.handles import Rows, SealedLedger
@@ -35,10 +35,14 @@ class Loaded:
     record: SubjectRecord
 
     def data(self) -> dict[str, Any]:
-        """Its table, and the names of public files that it reads, as JSON."""
+        """Its table, the names of public files that it reads, and its functions, as JSON."""
         with foreign(self.name, public=True):
             own = self.subject
-            found = {"table": own.table().to_dict(), "files": list(map(str, own.public_files))}
+            found = {
+                "table": own.table().to_dict(),
+                "files": list(map(str, own.public_files)),
+                "functions": [list(code_of(each)) for each in own.functions],
+            }
             return json.loads(files.canonical_json(plain(found)))  # type: ignore[no-any-return]
 
     def facts(self) -> dict[str, Any]:

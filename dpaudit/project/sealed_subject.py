@@ -11,9 +11,10 @@ import json
 import secrets
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +30,7 @@ from dpaudit.sealed.table import Table, is_made_up
 
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
+    from dpaudit.sealed.per_unit import UnitFunctions
     from dpaudit.sealed.rows import Rows as Described
     from dpaudit.sealed.store import ReadTable, Store
 
@@ -43,6 +45,9 @@ class SealedSubject(Subject):
     sees_rows: ClassVar[bool] = False
     public_files: ClassVar[tuple[str, ...]] = ()
     """Files beside the code that it reads, known without the data."""
+    functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
+    """Functions of one unit's records that ``run`` hands to ``per_unit``; each stands at the top of
+    a file of the code."""
 
     @abstractmethod
     def table(self) -> Table:
@@ -196,7 +201,7 @@ class OpenSubject(Subject):
         plan = ledger.plan
         require_sealable(plan, data.table)
         sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
-        operations = Operations(plan, data.table, *sides, rows=data.rows)
+        operations = Operations(plan, data.table, *sides, data.rows, self._functions(data, rng))
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             try:
@@ -207,6 +212,25 @@ class OpenSubject(Subject):
         result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
+
+    def _functions(self, data: Held, rng: np.random.Generator) -> UnitFunctions | None:
+        """What runs the functions of the subject here; None where it has none."""
+        from dpaudit.sealed.per_unit import UnitFunctions
+        from dpaudit.sealed.store import example
+        from dpaudit.sealed.workers import OwnFunctions
+
+        functions = {code_of(each): each for each in self.sealed.functions}
+        if not functions:
+            return None
+        (own,) = rng.spawn(1)
+        made_up = partial(example, data.table, data.stack)
+        return UnitFunctions(OwnFunctions(functions), functions.keys(), own.bytes(32), made_up)
+
+
+def code_of(function: Any) -> tuple[str, str]:
+    """File and name of a function, by which a request names it."""
+    code = getattr(function, "__code__", None)
+    return getattr(code, "co_filename", ""), getattr(function, "__qualname__", "")
 
 
 def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:

@@ -18,15 +18,16 @@ import numpy as np
 from dpaudit.base.errors import DpAuditError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.sealed import sandbox
+from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.messages import Channel, ChannelError, generator
+from dpaudit.sealed.messages import generator
 
 
 class Runnable(Protocol):
     """A subject of which a sealed run is made."""
 
     def data(self) -> dict[str, Any]:
-        """Its ``table``, and the names of public ``files`` that it reads, as JSON."""
+        """Its ``table``, names of public ``files`` and of ``functions``, as JSON."""
 
     def facts(self) -> dict[str, Any]:
         """What it declares beside these, as JSON: plan, claim, findings."""

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,9 @@ from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
 from dpaudit.plan import Invocation, Plan
 from dpaudit.sealed import sandbox
-from dpaudit.sealed.messages import (
-    LONGEST_REQUEST,
-    Channel,
-    ChannelError,
-    error_of,
-    generator,
-    refusal,
-)
-from dpaudit.sealed.messages import (
-    field as message_field,
-)
+from dpaudit.sealed.channel import LONGEST_REQUEST, Channel, ChannelError
+from dpaudit.sealed.messages import error_of, generator, refusal
+from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.operations import (
     FATAL,
     FatalError,
@@ -50,7 +43,9 @@ from dpaudit.sealed.operations import (
     require_sealable,
     trial_of,
 )
-from dpaudit.sealed.store import ReadTable, opened, with_data
+from dpaudit.sealed.per_unit import UnitFunctions
+from dpaudit.sealed.store import ReadTable, example, opened, with_data
+from dpaudit.sealed.workers import Workers
 
 _FACTS: dict[str, type | tuple[type, ...]] = {
     "configuration": dict,
@@ -104,11 +99,15 @@ class _Custodian:
     analyst: Channel = field(init=False)
     left_to_say: int = _LONGEST_SAID
     declared: bool = False
+    functions: tuple[tuple[str, str], ...] = ()
+    workers: Workers | None = None
 
     def work(self) -> None:
         seal = self._seal_analyst()
         table, public = self._declared()
         facts = self._facts()
+        if self.workers is not None:
+            self._seal_functions(self.workers, seal)
         plan = Plan.from_dict(facts["plan"])
         require_sealable(plan, table)
         record = {"source": table.source.name, "table": table.declaration, "files": public}
@@ -167,11 +166,35 @@ class _Custodian:
         self._require_apart(table, public)
         if other:  # nor may it read the table that it declares
             self._require_apart(ReadTable.of(declared, Path(self.job["folder"])), public)
+        self._start_workers(message_field(said, "functions", list))
         for path in public.values():
             target = Path(self.job["copy"]) / path.relative_to(Path(self.job["folder"]).resolve())
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         return table, {name: files.sha256(path.read_bytes()) for name, path in public.items()}
+
+    def _start_workers(self, functions: list[Any]) -> None:
+        """Start what makes a process for each unit, if the subject has functions of units."""
+        self.functions = tuple((str(file), str(name)) for file, name in functions)
+        if self.functions:
+            words = [sys.executable, "-I", "-c", self.job["template"]]
+            self.workers = Workers(words, self.job["copy"], self.job["paths"], self.stack)
+
+    def _seal_functions(self, workers: Workers, seal: dict[str, Any]) -> None:
+        """Add to a seal how the processes of functions are kept in.
+
+        Raises:
+            UnsupportedError: if they are not.
+        """
+        try:
+            means, tries = workers.seal(self.job["private"])
+        except UnsupportedError as error:
+            raise _UnsealedError(str(error)) from None
+        if "succeeded" in tries.values():
+            raise _UnsealedError("the process of a function could do what it must not be able to.")
+        seal["means"] = [*seal["means"], *means]
+        seal["tries"] = seal["tries"] | tries
+        seal["functions"] = [f"{Path(file).name}:{name}" for file, name in self.functions]
 
     def _facts(self) -> dict[str, Any]:
         """What the subject declares beside its table."""
@@ -243,7 +266,12 @@ class _Custodian:
             anchor=account,
             budget=account if order["budget"] else None,
         )
-        operations = Operations(plan, table, Side(none, trial_of(ledger)), Side(rows, ledger))
+        functions = None
+        if self.workers is not None:
+            made_up = partial(example, table, self.stack)
+            functions = UnitFunctions(self.workers, self.functions, secret, made_up, self._show)
+        sides = Side(none, trial_of(ledger)), Side(rows, ledger)
+        operations = Operations(plan, table, *sides, functions=functions)
         try:
             result = self._answer_all(operations, seeds[1])
             if not len(ledger):
@@ -296,10 +324,14 @@ class _Custodian:
                 raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
                 return said
-            text = str(said["said"])[: self.left_to_say]
-            self.left_to_say -= len(text)
-            if text:
-                self.launcher.send({"said": text})
+            self._show(str(said["said"]))
+
+    def _show(self, text: str) -> None:
+        """Show what follows from releases and public facts, on the terminal."""
+        shown = text[: self.left_to_say]
+        self.left_to_say -= len(shown)
+        if shown:
+            self.launcher.send({"said": shown})
 
 
 class _Account:

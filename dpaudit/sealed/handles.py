@@ -7,14 +7,14 @@ no content, and is not written or copied. Results leave through the ledger alone
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
-from dpaudit.sealed.messages import error_of, read
+from dpaudit.sealed.messages import error_of, read, written
 
 Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Sends a request and returns what is said to it."""
@@ -60,6 +60,9 @@ class Handle:
     __len__ = __iter__ = __bool__ = __getitem__ = __contains__ = __reduce_ex__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __int__ = __float__ = __index__ = __array__ = __copy__ = __deepcopy__ = _refuse
+
+
+Handled = TypeVar("Handled", "Rows", "Vectors")
 
 
 class Rows(Handle):
@@ -123,9 +126,61 @@ class Rows(Handle):
         listed = columns if isinstance(columns, str) else list(columns)
         return Vectors.of(self._ask, _asked(self._ask, "vector", of=self._number, columns=listed))
 
+    def per_unit(
+        self,
+        function: Callable[..., Any],
+        *,
+        low: ArrayLike,
+        high: ArrayLike,
+        shape: Sequence[int] = (),
+        step: float = 1e-6,
+        default: ArrayLike | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        state: str = "",
+    ) -> Vectors:
+        """A number or an array of each unit, as a function makes it of the unit's rows alone.
+
+        The function runs in a process of its own for each unit, as ``function(records, rng,
+        **parameters)``: ``records`` has a list of values for each column, and ``rng`` follows from
+        a secret and the unit. Where it fails, returns another shape or uses up its time or memory,
+        the value is the default.
+
+        Args:
+            function: at the top of a file of the code; the subject lists it in ``functions``.
+            low: smallest value, a number or one for each entry; what is below is moved there.
+            high: largest value.
+            shape: () for a number, or (entries,).
+            step: of which values are multiples, the nearest one.
+            default: ``low`` if not given.
+            parameters: public facts and what was released: numbers, texts, lists, arrays.
+            state: name of a state of each unit, if the function keeps one. It is called as
+                ``function(records, rng, state, **parameters)`` then, with None at first, and
+                returns its value and the state that its unit's next call with this name gets.
+
+        Raises:
+            InputError: if an argument is wrong, or the function fails on all of some made-up units.
+        """
+        code = getattr(function, "__code__", None)
+        ends = {"low": low, "high": high, "default": low if default is None else default}
+        asked = _asked(
+            self._ask,
+            "per_unit",
+            of=self._number,
+            function=[getattr(code, "co_filename", ""), getattr(function, "__qualname__", "")],
+            shape=list(shape),
+            step=step,
+            parameters={name: written(value) for name, value in (parameters or {}).items()},
+            state=state,
+            **{name: np.asarray(end).tolist() for name, end in ends.items()},
+        )
+        return Vectors.of(self._ask, asked)
+
     def tell_owner(self, name: str) -> None:
         """Tell the owner of the data, and nobody else, how many rows these are."""
         _asked(self._ask, "tell_owner", of=self._number, name=name)
+
+    def _like(self, asked: Any) -> Rows:
+        return Rows(self._ask, asked)
 
     def _made(self, op: str, **request: Any) -> Rows:
         return Rows(self._ask, _asked(self._ask, op, of=self._number, **request))
@@ -176,6 +231,9 @@ class Vectors(Handle):
     def tell_owner(self, name: str) -> None:
         """Tell the owner of the data, and nobody else, the mean of these."""
         _asked(self._ask, "tell_owner", of=self._number, name=name)
+
+    def _like(self, asked: Any) -> Vectors:
+        return Vectors.of(self._ask, asked)
 
 
 class SealedStream:
@@ -282,9 +340,10 @@ class SealedLedger:
         found: list[Any] = self._released("answers", vectors, default=given, at=at)
         return found
 
-    def sample(self, rows: Rows, *, at: str) -> Rows:
-        """The rows of units that are drawn, secretly, for the next release at a label."""
-        return Rows(self._ask, _asked(self._ask, "sample", of=_number(rows), at=at))
+    def sample(self, rows: Handled, *, at: str) -> Handled:
+        """The rows, or numbers, of units that are drawn, secretly, for the next release there."""
+        asked = _asked(self._ask, "sample", of=_number(rows), at=at)
+        return rows._like(asked)
 
     def stream(self, shape: Sequence[int] = (), *, at: str) -> SealedStream:
         """Open a continual release, which is one invocation whatever the number of its steps."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,6 +46,7 @@ from dpaudit.plan import (
 from dpaudit.sealed.encoders import MOST_COLUMNS
 from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.messages import read, refusal, written
+from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, Store, all_rows
 
@@ -200,10 +201,17 @@ class Operations:
         trial: the table without rows, with a ledger that nobody reads.
         real: the rows, with the ledger.
         rows: which of the rows there are; all of them where not given.
+        functions: the author's, on the records of one unit, if there are any.
     """
 
     def __init__(
-        self, plan: Plan, table: ReadTable, trial: Side, real: Side, rows: Rows | None = None
+        self,
+        plan: Plan,
+        table: ReadTable,
+        trial: Side,
+        real: Side,
+        rows: Rows | None = None,
+        functions: UnitFunctions | None = None,
     ) -> None:
         self._roster = table.roster
         self._declared = {each.at: each for each in plan.invocations}
@@ -212,6 +220,7 @@ class Operations:
         self._numbers = itertools.count(1)
         self._partition: str | None = None
         self._sample: dict[str, Sample] = {}
+        self._functions = functions
         self.owner: dict[str, Any] = {}
         self._told = 0
 
@@ -297,6 +306,25 @@ class Operations:
         """Arrays as a trusted encoder makes them."""
         options = message_field(request, "options", dict)
         found = self._vectors(request).encode(request.get("by"), options)
+        return {"handle": self._keep(found)} | found.facts
+
+    def per_unit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A value of each unit, as a function makes it of the unit's records."""
+        rows, functions = self._rows(request), self._functions
+        if functions is None:
+            raise InputError("the subject declares no functions; list them in functions.")
+        wanted = functions.read(request)
+        table = f"values_{next(self._numbers)}"
+        found = wanted.described(rows, table)
+        functions.require_answers(wanted, rows)
+
+        def keep(side: Side) -> None:
+            codes, values = functions.values(wanted, rows, side.store)
+            side.store.keep(table, codes, values)
+
+        self._both(keep)
+        if functions.defaults:
+            self.owner["defaults"] = dict(functions.defaults)
         return {"handle": self._keep(found)} | found.facts
 
     # -- releases --------------------------------------------------------------------------------
@@ -493,9 +521,11 @@ class Operations:
 
         return self._both(release)
 
-    def sample(self, request: Mapping[str, Any]) -> int:
-        """The rows of units that are drawn for one release."""
-        rows, at = self._rows(request), message_field(request, "at", str)
+    def sample(self, request: Mapping[str, Any]) -> Any:
+        """The rows, or the numbers, of units that are drawn for one release."""
+        of = self._handles.get(message_field(request, "of", int))
+        at = message_field(request, "at", str)
+        rows = of.rows if isinstance(of, Vectors) else self._rows(request)
         invocation = self._declared.get(at)
         if invocation is None or invocation.sampling is None:
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
@@ -512,6 +542,9 @@ class Operations:
 
         self._both(release)
         self._sample[at] = drawn
+        if isinstance(of, Vectors):
+            found = replace(of, rows=rows.of_sample(drawn))
+            return {"handle": self._keep(found)} | found.facts
         return self._keep(rows.of_sample(drawn))
 
     def stream(self, request: Mapping[str, Any]) -> int:
@@ -596,6 +629,7 @@ _OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {
         Operations.vector,
         Operations.linear,
         Operations.encode,
+        Operations.per_unit,
         Operations.sum,
         Operations.mean,
         Operations.count,

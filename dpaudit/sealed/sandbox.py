@@ -40,7 +40,7 @@ import stat
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,9 @@ LANDLOCK_ABI = 6
 
 # Which of two numbers a call has, and what the kernel calls the machine (AUDIT_ARCH).
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_CLONE = {"x86_64": 56, "aarch64": 220}
+
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 _DESCRIPTORS = 256  # as many as a confined process may have
 
@@ -123,6 +126,7 @@ def confine(
     """
     abi = _check_machine()
     places = _places(readable)
+    calls = list(_calls())
     walls: dict[str, Callable[[], None]] = {
         "no descriptor but one": partial(_close_descriptors, descriptor),
         "user, mount, network, IPC and UTS namespaces of its own": _leave_namespaces,
@@ -132,16 +136,102 @@ def confine(
         ),
         "no capability, no new privilege, no dump": _drop_privileges,
         f"Landlock (ABI {abi})": partial(_restrict_files, places),
-        f"seccomp, {len({name for name, *_ in _calls()})} calls allowed": _restrict_calls,
+        f"seccomp, {len({name for name, *_ in calls})} calls allowed": partial(
+            _restrict_calls, _filter(calls)
+        ),
     }
+    _build(walls)
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return Means(system, tuple(walls))
+
+
+def confine_template(descriptor: int) -> tuple[str, ...]:
+    """Confine the calling process, which runs trusted code alone, so that it can make workers.
+
+    Its workers inherit what it has: no file, no network, no shared memory. It keeps the right to
+    make processes with process numbers of their own.
+
+    Args:
+        descriptor: the one descriptor that stays, above 2.
+
+    Returns:
+        The walls in words, those of a worker among them.
+
+    Raises:
+        UnsealableError: a wall is refused. The process is half confined then, and must end.
+    """
+    abi = _check_machine()
+    walls: dict[str, Callable[[], None]] = {
+        "no descriptor but one": partial(_close_descriptors, descriptor),
+        "user, mount, network, IPC and UTS namespaces of its own": _leave_namespaces,
+        "an empty, read-only root": partial(_move_root, {}),
+        "no new privilege, no dump": partial(_drop_privileges, 1 << 21),  # CAP_SYS_ADMIN
+        f"Landlock (ABI {abi})": partial(_restrict_files, {}),
+    }
+    _build(walls)
+    return (*walls, *_WORKER_WALLS)
+
+
+_WORKER_WALLS = (
+    "functions: process numbers of their own",
+    "functions: no descriptor but one",
+    "functions: limits of memory and processor time",
+    "functions: no capability",
+    "functions: seccomp, 13 calls allowed",
+)
+
+
+def confine_worker(
+    descriptor: int, processor_seconds: int, memory_bytes: int, program: bytes
+) -> None:
+    """Confine the calling process, which a confined template made by :func:`clone_alone`.
+
+    Args:
+        descriptor: the one descriptor that it keeps, beside those of ``/dev/null``.
+        processor_seconds: processor time after which the kernel ends it.
+        memory_bytes: address space that it may use.
+        program: what :func:`worker_program` made, once for all workers.
+
+    Raises:
+        OSError: if a wall is refused, and the process must end.
+    """
+    _close_others(descriptor)
+    _limit(processor_seconds, memory_bytes)
+    _drop_privileges()
+    _restrict_calls(program)
+
+
+def worker_program() -> bytes:
+    """The filter of the calls of a worker."""
+    return _filter(list(_worker_calls()))
+
+
+def clone_alone() -> bool:
+    """Make a process with process numbers of its own; its parent is that of the calling process.
+
+    What it returns is all that the calling process ever learns of it, so that no process that is
+    made later can tell how many there were.
+
+    Returns:
+        Whether this is the new process.
+    """
+    # A function of PyDLL keeps Python's lock, which the new process so holds; and the number of the
+    # process, which would stay in the memory of this one, is not taken from the register.
+    call = ctypes.PyDLL(None).syscall
+    call.restype = None
+    flags = 0x20000000 | 0x8000 | signal.SIGCHLD  # CLONE_NEWPID, CLONE_PARENT
+    arguments = (_CLONE[platform.machine()], flags, 0, 0, 0, 0)
+    call(*map(ctypes.c_long, arguments))
+    return os.getpid() == 1
+
+
+def _build(walls: Mapping[str, Callable[[], None]]) -> None:
     for wall, build in walls.items():
         try:
             build()
         except OSError as error:
             name = errno.errorcode.get(error.errno or 0, "an error")
             raise UnsealableError(f"this machine does not grant {wall} ({name}).") from None
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return Means(system, tuple(walls))
 
 
 def refuse_dumps() -> None:
@@ -175,7 +265,7 @@ def _check_machine() -> int:
 
 def _call(name: str, *arguments: object) -> int:
     """Call a function of the C library; raise OSError where it fails."""
-    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    function = getattr(_LIBRARY, name)
     # A bare integer would be passed as 32 bits, with the upper half of the register undefined.
     result = int(function(*(ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)))
     if result < 0:
@@ -187,6 +277,10 @@ def _close_descriptors(kept: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
+    _close_others(kept)
+
+
+def _close_others(kept: int) -> None:
     for first, last in ((3, kept - 1), (kept + 1, 0xFFFFFFFF)):
         if first <= last:
             _call("syscall", 436, first, last, 0)  # close_range
@@ -253,9 +347,9 @@ def _limit(processor_seconds: int, memory_bytes: int) -> None:
             resource.setrlimit(limit, (resource.getrlimit(limit)[1],) * 2)
 
 
-def _drop_privileges() -> None:
-    version_3, nothing = struct.pack("=Ii", 0x20080522, 0), bytes(24)
-    _call("capset", version_3, nothing)
+def _drop_privileges(kept: int = 0) -> None:
+    version_3, sets = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", kept, kept, 0, 0, 0, 0)
+    _call("capset", version_3, sets)
     _call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     refuse_dumps()
@@ -295,11 +389,18 @@ _DESCRIPTOR_COMMANDS = (0, 1, 2, 3, 4, 1030)  # F_DUPFD, GETFD, SETFD, GETFL, SE
 _DEVICE_COMMANDS = (0x5401, 0x5421, 0x5450, 0x5451)  # TCGETS, FIONBIO, FIONCLEX, FIOCLEX
 
 
-def _calls() -> Iterator[tuple[str, tuple[int, int], dict[int, tuple[int, int]]]]:
-    """Name, numbers, and conditions: of an argument, what a mask leaves must equal a value."""
-    for row in _ALLOWED.strip().replace("\n", ", ").split(", "):
+_Allowed = tuple[str, tuple[int, int], dict[int, tuple[int, int]]]
+"""Name, numbers, and conditions: of an argument, what a mask leaves must equal a value."""
+
+
+def _unconditional(listed: str) -> Iterator[_Allowed]:
+    for row in listed.strip().replace("\n", ", ").split(", "):
         name, x86_64, aarch64 = row.split()
         yield name, (int(x86_64), int(aarch64)), {}
+
+
+def _calls() -> Iterator[_Allowed]:
+    yield from _unconditional(_ALLOWED)
     yield "openat", (257, 56), {2: (_WRITING, 0)}
     yield "open", (2, -1), {1: (_WRITING, 0)}
     yield "sendto", (44, 206), {4: (_POINTER, 0)}  # no address: to the other end
@@ -311,6 +412,19 @@ def _calls() -> Iterator[tuple[str, tuple[int, int], dict[int, tuple[int, int]]]
         yield "fcntl", (72, 25), {1: (_INT, command)}
     for command in _DEVICE_COMMANDS:
         yield "ioctl", (16, 29), {1: (_INT, command)}
+
+
+# What a worker calls: to read its records and write its value, memory, and the end.
+_WORKER_ALLOWED = """
+read 0 63, write 1 64, recvfrom 45 207, mprotect 10 226, munmap 11 215, mremap 25 216
+madvise 28 233, brk 12 214, rt_sigreturn 15 139, exit 60 93, exit_group 231 94
+"""
+
+
+def _worker_calls() -> Iterator[_Allowed]:
+    yield from _unconditional(_WORKER_ALLOWED)
+    yield "mmap", (9, 222), {3: (1, 0)}  # neither MAP_SHARED nor MAP_SHARED_VALIDATE
+    yield "sendto", (44, 206), {4: (_POINTER, 0)}
 
 
 _Instruction = tuple[int, int, int, int]
@@ -330,22 +444,21 @@ def _allow(number: int, conditions: dict[int, tuple[int, int]]) -> list[_Instruc
     return [(_EQUAL, 0, len(code), number), *code]
 
 
-def _filter(machine: str) -> list[_Instruction]:
+def _filter(calls: Sequence[_Allowed]) -> bytes:
     """Allow what is listed, refuse all else, and end who calls as another machine would."""
-    column, name = _MACHINES[machine]
+    column, name = _MACHINES[platform.machine()]
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, name), (_GIVE, 0, 0, _END), (_LOAD, 0, 0, 0)]
     # Numbers of x32 are those of x86_64 and one bit, so that they equal none of these.
-    for _, numbers, conditions in _calls():
+    for _, numbers, conditions in calls:
         if numbers[column] >= 0:
             code += _allow(numbers[column], conditions)
-    return [*code, (_GIVE, 0, 0, _REFUSE)]
+    return b"".join(struct.pack("=HBBI", *one) for one in [*code, (_GIVE, 0, 0, _REFUSE)])
 
 
-def _restrict_calls() -> None:
+def _restrict_calls(code: bytes) -> None:
     """Seccomp: from here on, only what is listed is called."""
-    code = [struct.pack("=HBBI", *one) for one in _filter(platform.machine())]
-    program = ctypes.create_string_buffer(b"".join(code))
-    pointer = struct.pack("@HP", len(code), ctypes.addressof(program))
+    program = ctypes.create_string_buffer(code)
+    pointer = struct.pack("@HP", len(code) // 8, ctypes.addressof(program))
     _call("prctl", 22, 2, pointer, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
@@ -419,6 +532,70 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
         ],
     }
     return {name: _failures(calls) for name, calls in attempts.items() if calls}
+
+
+def worker_tries(private: Sequence[str]) -> dict[str, str]:
+    """Try what a worker must not be able to do; see :func:`tries`."""
+    word, numbers = ctypes.create_string_buffer(1024), (ctypes.c_int * 2)()
+    here, direct = sys.executable, partial(_call, "syscall")
+    x86_64 = platform.machine() == "x86_64"
+    attempts: dict[str, list[Callable[[], object]]] = {
+        "reach what is private": [
+            partial(call, path)
+            for path in (*private, "/", "/proc/1/status")
+            for call in (partial(os.open, flags=os.O_RDONLY), os.stat, os.listdir)
+        ],
+        "make a file, a pipe or a socket": [
+            partial(os.open, "/.dpaudit", os.O_WRONLY | os.O_CREAT),
+            partial(os.pipe2, 0),
+            partial(socket.socket, socket.AF_UNIX),
+            partial(_call, "socketpair", socket.AF_UNIX, socket.SOCK_STREAM, 0, numbers),
+            partial(os.memfd_create, "a"),
+        ],
+        "share memory": [
+            partial(_call, "shmget", 0, 8, 0o600),
+            partial(_shared_memory, 1),
+            partial(_shared_memory, 3),
+        ],
+        "fork or exec": [_fork, partial(os.execv, here, [here, "-c", ""])],
+        "signal or trace another": [
+            partial(os.kill, -1, 0),
+            partial(_call, "ptrace", 0x4206, 2, None, None),
+            partial(_call, "process_vm_readv", 2, word, 1, word, 1, 0),
+        ],
+        "learn its number": [partial(direct, 39 if x86_64 else 172), partial(direct, 178)],
+        "learn what the machine did": [
+            partial(direct, 98 if x86_64 else 165, 0, word),  # getrusage
+            partial(direct, 99 if x86_64 else 179, word),  # sysinfo
+            partial(direct, 100 if x86_64 else 153, word),  # times
+            partial(direct, 228 if x86_64 else 113, 1, word),  # clock_gettime
+            partial(os.fstat, 0),
+            partial(os.getrandom, 8),
+        ],
+        "other descriptors": [_others_to_write],
+        "take a wall down": [
+            partial(_call, "unshare", 0x10000000),
+            partial(_call, "mount", b"none", b"/", b"tmpfs", 0, None),
+            partial(_call, "prctl", 4, 1, 0, 0, 0),
+            partial(_call, "setrlimit", 0, word),
+        ],
+    }
+    return {name: _failures(calls) for name, calls in attempts.items()}
+
+
+def _shared_memory(flag: int) -> None:
+    _call("syscall", 9 if platform.machine() == "x86_64" else 222, 0, 4096, 3, 0x20 | flag, -1, 0)
+
+
+def _others_to_write() -> None:
+    """Raise OSError if nothing is open but ``/dev/null``, three times, and one descriptor."""
+    found = []
+    for descriptor in range(_DESCRIPTORS):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"")
+            found.append(descriptor)
+    if len(found) == 4:
+        raise FileNotFoundError(errno.ENOENT, "no other descriptor")
 
 
 def _failures(calls: Sequence[Callable[[], object]]) -> str:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -27,10 +30,15 @@ from dpaudit.tables.engines.duck import Layout, connect, row_hash, rows_of, run,
 from dpaudit.tables.engines.sources import Source
 from dpaudit.tables.expressions import Expression
 from dpaudit.tables.release_file import read_table
-from dpaudit.tables.schema import Kind
+from dpaudit.tables.schema import Kind, Shape
 from dpaudit.tables.synthetic import made_up
 
-_ROWS = "SELECT * FROM stored"
+ALL_ROWS = "SELECT * FROM stored"
+"""Every row that has a unit, in SQL."""
+
+
+_MADE_UP = 40
+"""Rows for functions to be tried on."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,32 @@ class Store:
         codes = np.array([code for code, _ in pairs], dtype=np.int64)
         return codes, [int(key) if whole else str(key) for _, key in pairs]
 
+    def records(self, rows: Rows) -> list[tuple[int, dict[str, list[Any]]]]:
+        """The code of each unit that has rows, and these, by column."""
+        names = list(rows.known)
+        shapes = [rows.known[name].shape for name in names]
+        listed = "".join(f", {rows.known[name].sql} AS x{n}" for n, name in enumerate(names))
+        found = self._run(f"SELECT code{listed} FROM ({rows.sql}) ORDER BY code, place").fetchall()
+        units = []
+        for code, group in groupby(found, itemgetter(0)):
+            _, *columns = zip(*group, strict=True)
+            natural = [
+                [_natural(each, shape) for each in column]
+                for column, shape in zip(columns, shapes, strict=True)
+            ]
+            units.append((code, dict(zip(names, natural, strict=True))))
+        return units
+
+    def keep(self, table: str, codes: Sequence[int], values: Whole) -> None:
+        """Keep an array of whole numbers for each of some units."""
+        import pyarrow as pa
+
+        columns = {"code": pa.array(codes, pa.int64()), "place": pa.array(codes, pa.int64())}
+        columns |= {f"x{n}": pa.array(column) for n, column in enumerate(values.T)}
+        self._connection.register("given", pa.table(columns))
+        self._run(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM given")
+        self._connection.unregister("given")
+
     def _columns(self, rows: Rows, parts: Sequence[str]) -> list[Whole]:
         names = ["code", *(f"x{n}" for n in range(len(parts)))]
         listed = "".join(f", {sql} AS x{n}" for n, sql in enumerate(parts))
@@ -175,9 +209,26 @@ class Store:
         return run(self._connection, sql, "rows")
 
 
+def _natural(steps: Any, shape: Shape) -> Any:
+    """A value as a function sees it: a number, a text, a date as text, or None."""
+    if steps is None or shape.kind in (Kind.TEXT, Kind.BOOLEAN):
+        return steps
+    if shape.kind is Kind.DATE or shape.step == 1:
+        return shape.of_steps(int(steps))
+    return int(steps) * shape.step.numerator / shape.step.denominator
+
+
 def all_rows(table: ReadTable) -> Rows:
     """Every row that has a unit."""
-    return Rows(_ROWS, table.known)
+    return Rows(ALL_ROWS, table.known)
+
+
+def example(table: ReadTable, stack: ExitStack) -> Store:
+    """A table of a few made-up rows, always the same, for functions to be tried on."""
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="dpaudit-")))
+    rng = np.random.default_rng(0)
+    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder))
+    return opened(rows, b"made up", stack)[1]
 
 
 def opened(table: ReadTable, secret: bytes, stack: ExitStack) -> tuple[Store, Store]:

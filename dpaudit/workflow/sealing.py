@@ -28,7 +28,8 @@ from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.subject import RunResult
 from dpaudit.project.targets import CodeFiles, Target, code_files
-from dpaudit.sealed.messages import Channel, ChannelError, error_of, refusal
+from dpaudit.sealed.channel import Channel, ChannelError
+from dpaudit.sealed.messages import error_of, refusal
 
 _BOOT = """
 import importlib.util, sys
@@ -158,6 +159,7 @@ def sealed_run(
                 "analyst": _BOOT.format(
                     init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
+                "template": _BOOT.format(init=dpaudit.__file__, module="dpaudit.sealed.template"),
                 "patience": PATIENCE,
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,

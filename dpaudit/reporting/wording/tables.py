@@ -74,6 +74,7 @@ def seal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
         ("Source of the table", made.source),
         ("Digest of source, schema and bounds", made.table),
         ("Public files that the code could read", read or "none but its own"),
+        *([("Functions of one unit's rows", ", ".join(made.functions))] if made.functions else ()),
     )
 
 

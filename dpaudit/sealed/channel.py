@@ -1,0 +1,91 @@
+"""What the processes of a sealed run say to each other: JSON of a stated length over one socket.
+
+Nothing is ever unpickled. Who reads takes no more than a limit, and refuses what is no message of
+JSON; so whatever the other side writes is a message, an error, or the end.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+_LENGTH = struct.Struct(">I")
+LONGEST = 2**28
+"""Bytes of a message between processes that trust each other; an array of 10^7 numbers fits."""
+LONGEST_REQUEST = 2**24
+"""Bytes of a message of the analyst."""
+
+
+class ChannelError(Exception):
+    """The other side is gone, or what it said is no message."""
+
+
+class GoneError(ChannelError):
+    """The other side is gone, or says nothing for as long as a socket waits."""
+
+
+class Channel:
+    """One end of a socket.
+
+    Args:
+        end: the socket.
+        limit: of the bytes of a message that is received.
+        patience: seconds for which the other side may not read; without it, all there are.
+    """
+
+    def __init__(self, end: socket.socket, limit: int = LONGEST, patience: int = 0) -> None:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", patience, 0))
+        self._socket = end
+        self._limit = limit
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message.
+
+        Raises:
+            GoneError: if the other side is gone.
+        """
+        text = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+        try:
+            self._socket.sendall(_LENGTH.pack(len(text)) + text)
+        except OSError:
+            raise GoneError("the other side is gone") from None
+
+    def receive(self) -> dict[str, Any]:
+        """The next message.
+
+        Raises:
+            ChannelError: if there is none, or it is longer than the limit or no table of JSON.
+        """
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        if length > self._limit:
+            raise ChannelError("a message is longer than may be")
+        try:
+            message = json.loads(self._exactly(length), parse_constant=_refused)
+        except (ValueError, RecursionError):
+            raise ChannelError("a message is no JSON") from None
+        if not isinstance(message, dict):
+            raise ChannelError("a message is no table")
+        return message
+
+    def _exactly(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                part = self._socket.recv(min(size - len(parts), 2**20))
+            except OSError:
+                part = b""
+            if not part:
+                raise GoneError("the other side is gone")
+            parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        """Say nothing more."""
+        self._socket.close()
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
