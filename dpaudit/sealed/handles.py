@@ -325,19 +325,28 @@ class SealedLedger:
         """
         return self._released("choose", rows, by=by, at=at)
 
-    def answers(self, vectors: Vectors, *, default: ArrayLike = 0, at: str = "") -> list[Any]:
+    def answers(
+        self,
+        vectors: Vectors,
+        *,
+        units: Sequence[str] | None = None,
+        default: ArrayLike = 0,
+        at: str = "",
+    ) -> list[Any]:
         """Release the noisy answer of each unit of the roster, under local trust.
 
         Args:
             vectors: answers; of a unit with several rows the first counts, by a keyed hash.
+            units: names of those that are asked; the whole roster if not given.
             default: answer of a unit without a row that the mechanism takes.
             at: label of an invocation under local trust.
 
         Returns:
-            One for each unit, in the order of the roster.
+            One for each unit that is asked, in the order of ``units`` or of the roster.
         """
         given = np.asarray(default).tolist()
-        found: list[Any] = self._released("answers", vectors, default=given, at=at)
+        asked = None if units is None else list(units)
+        found: list[Any] = self._released("answers", vectors, default=given, units=asked, at=at)
         return found
 
     def sample(self, rows: Handled, *, at: str) -> Handled:

@@ -28,7 +28,7 @@ from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.mechanisms.additive import IntegerNoise
+from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.reports import Encoding, RandomizedResponse
@@ -102,13 +102,35 @@ class _Steps:
             code for code in present if mechanism.may_take_part([*self.taken.get(code, []), step])
         }
         kept = np.isin(codes, list(may))
-        bound = invocation.sensitivity / invocation.relation.contribution_factor
-        own = Units.of(codes[kept], int(kept.sum()))
-        total, _ = bounded_total(numbers[kept], own, Contribution(bound), mechanism.norm)
+        total = bounded_by_sensitivity(numbers[kept], codes[kept], invocation)
         released = self.stream.add(total)
         for code in may:
             self.taken.setdefault(code, []).append(step)
         return released
+
+
+def bounded_by_sensitivity(
+    numbers: NDArray[Any], codes: NDArray[np.int64], invocation: Invocation
+) -> NDArray[Any]:
+    """The sum of every unit's part, bounded so that the declared sensitivity holds."""
+    bound = invocation.sensitivity / invocation.relation.contribution_factor
+    own, norm = Units.of(codes, len(codes)), invocation.mechanism.norm
+    whole = isinstance(invocation.mechanism, IntegerNoise)
+    return bounded_total(numbers, own, Contribution(bound), norm, whole=whole)[0]
+
+
+def require_additive(invocation: Invocation) -> None:
+    """Refuse to add up what a mechanism takes otherwise than as a sum.
+
+    Raises:
+        InputError: if it is such a mechanism.
+    """
+    own = invocation.mechanism
+    if not isinstance(own, AdditiveNoise) or own.norm not in (Norm.L1, Norm.L2):
+        raise InputError(
+            f"{invocation.describe()} adds no noise to a sum; declare gaussian or laplace, or a "
+            "contribution."
+        )
 
 
 def require_sealable(plan: Plan, table: ReadTable) -> None:
@@ -376,10 +398,16 @@ class Operations:
         """A bounded sum."""
         vectors = self._vectors(request)
         at = self._sum_at(request.get("at"), vectors)
+        invocation = self._declared[at]
+        if invocation.contribution is None:
+            require_additive(invocation)
 
         def release(side: Side) -> Any:
             numbers, codes = side.total(vectors)
-            return side.ledger.sum(numbers, units=codes, at=at)
+            if invocation.contribution is not None:
+                return side.ledger.sum(numbers, units=codes, at=at)
+            total = bounded_by_sensitivity(numbers, codes, invocation)
+            return side.ledger.release(invocation.mechanism, total, at=at)
 
         return self._both(release)
 
@@ -485,8 +513,22 @@ class Operations:
 
         return self._both(release)
 
+    def _asked_units(self, units: object) -> tuple[str, ...]:
+        """Those of the roster that are asked; all where none are named.
+
+        Raises:
+            InputError: if one is not on it, or twice.
+        """
+        if units is None:
+            return self._roster
+        if not isinstance(units, list) or not units or not {*map(str, units)} <= {*self._roster}:
+            raise InputError("units must be a list of names of the roster.")
+        if len({*units}) < len(units):
+            raise InputError("units has a name twice; ask each once.")
+        return tuple(units)
+
     def answers(self, request: Mapping[str, Any]) -> Any:
-        """The noisy answer of every unit of the roster; its first row counts, or the default."""
+        """Noisy answers of units of the roster; the first row of each counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
         own, at = invocation.mechanism, invocation.at
         if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
@@ -494,6 +536,7 @@ class Operations:
                 f"{invocation.describe()} says itself how far a unit may move its answer, to which "
                 "nothing holds it; declare laplace, gaussian or randomized-response."
             )
+        units = self._asked_units(request.get("units"))
         ends = vectors.corners()
         fitting = np.zeros_like(ends[0]) + np.asarray(request.get("default", 0), dtype=np.float64)
         if fitting.shape != vectors.shape:
@@ -516,8 +559,8 @@ class Operations:
             taken = [_accepts(own, each) for each in numbers]
             codes, numbers = codes[taken], numbers[taken]
             firsts = dict(zip(codes[::-1].tolist(), numbers[::-1], strict=True))
-            mine = [firsts.get(code, fitting) for code in side.store.codes_of(self._roster)]
-            return side.ledger.release_each(own, mine, units=self._roster, at=at)
+            mine = [firsts.get(code, fitting) for code in side.store.codes_of(units)]
+            return side.ledger.release_each(own, mine, units=units, at=at)
 
         return self._both(release)
 
