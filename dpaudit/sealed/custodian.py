@@ -124,7 +124,7 @@ class _Custodian:
         """
         own, other = socket.socketpair()
         with other:
-            words = [sys.executable, "-I", "-c", self.job["analyst"], str(other.fileno())]
+            words = [sys.executable, "-IB", "-c", self.job["analyst"], str(other.fileno())]
             child = subprocess.Popen(
                 words,
                 pass_fds=(other.fileno(),),
@@ -177,7 +177,7 @@ class _Custodian:
         """Start what makes a process for each unit, if the subject has functions of units."""
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
-            words = [sys.executable, "-I", "-c", self.job["template"]]
+            words = [sys.executable, "-IB", "-c", self.job["template"]]
             self.workers = Workers(words, self.job["copy"], self.job["paths"], self.stack)
 
     def _seal_functions(self, workers: Workers, seal: dict[str, Any]) -> None:

@@ -137,7 +137,7 @@ def confine(
         "no capability, no new privilege, no dump": _drop_privileges,
         f"Landlock (ABI {abi})": partial(_restrict_files, places),
         f"seccomp, {len({name for name, *_ in calls})} calls allowed": partial(
-            _restrict_calls, _filter(calls)
+            _restrict_calls, _filter(calls, platform.machine())
         ),
     }
     _build(walls)
@@ -203,7 +203,7 @@ def confine_worker(
 
 def worker_program() -> bytes:
     """The filter of the calls of a worker."""
-    return _filter(list(_worker_calls()))
+    return _filter(list(_worker_calls()), platform.machine())
 
 
 def clone_alone() -> bool:
@@ -444,9 +444,9 @@ def _allow(number: int, conditions: dict[int, tuple[int, int]]) -> list[_Instruc
     return [(_EQUAL, 0, len(code), number), *code]
 
 
-def _filter(calls: Sequence[_Allowed]) -> bytes:
+def _filter(calls: Sequence[_Allowed], machine: str) -> bytes:
     """Allow what is listed, refuse all else, and end who calls as another machine would."""
-    column, name = _MACHINES[platform.machine()]
+    column, name = _MACHINES[machine]
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, name), (_GIVE, 0, 0, _END), (_LOAD, 0, 0, 0)]
     # Numbers of x32 are those of x86_64 and one bit, so that they equal none of these.
     for _, numbers, conditions in calls:

@@ -201,7 +201,8 @@ def _custodian() -> Iterator[Channel]:
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as scratch:
         with other:
             child = subprocess.Popen(
-                [sys.executable, "-I", "-c", words, str(other.fileno())],
+                # No compiled code is written, of which a full disk would leave a part.
+                [sys.executable, "-IB", "-c", words, str(other.fileno())],
                 pass_fds=(other.fileno(),),
                 env=environment | {"TMPDIR": scratch},
                 stdin=subprocess.DEVNULL,

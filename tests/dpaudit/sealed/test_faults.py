@@ -215,6 +215,7 @@ import resource, sys
 from pathlib import Path
 from dpaudit.base.errors import DpAuditError
 from dpaudit.workflow.running import run_subject
+sys.dont_write_bytecode = True  # Python keeps what it could write of a file, and fails later
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 try:
     run_subject(sys.argv[2], ("releases=1000",), None, 1, Path("out"))

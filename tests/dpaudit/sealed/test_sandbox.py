@@ -520,7 +520,8 @@ def test_a_process_with_threads_is_not_confined():
 def verdict(machine: str, audited: int, number: int, *arguments: int) -> int:
     """What the filter gives, by an interpreter of the few instructions that it has."""
     memory = struct.pack("=IIQ6Q", number, audited, 0, *(*arguments, *[0] * 6)[:6])
-    code, at, loaded = sandbox._filter(machine), 0, 0
+    program = sandbox._filter(list(sandbox._calls()), machine)
+    code, at, loaded = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:
         instruction, yes, no, value = code[at]
         at += 1
