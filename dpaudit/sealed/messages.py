@@ -10,6 +10,9 @@ import numpy as np
 from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError
 
+_NUMBERS = {"bool", *(f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64))}
+_NUMBERS |= {"float16", "float32", "float64"}
+
 
 def written(value: Any) -> Any:
     """A released value as JSON: a number, an array with its type, or counts of keys.
@@ -35,6 +38,24 @@ def read(value: Any) -> Any:
     if "counts" in value:
         return dict(map(tuple, value["counts"]))
     return [read(each) for each in value["list"]]
+
+
+def require_readable(value: Any) -> None:
+    """Refuse what :func:`read` could not read, or not as numbers, texts and lists of these.
+
+    Raises:
+        InputError: if it is such a value.
+    """
+    try:
+        if isinstance(value, dict) and "array" in value and value["type"] not in _NUMBERS:
+            raise InputError("an array is of no numbers; it must be of integers, floats or truths.")
+        for each in value["list"] if isinstance(value, dict) and "list" in value else ():
+            require_readable(each)
+        read(value)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("a parameter is no number, text, list or array.") from None
 
 
 def field(message: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:

@@ -345,8 +345,8 @@ class Operations:
             side.store.keep(table, codes, values)
 
         self._both(keep)
-        if functions.defaults:
-            self.owner["defaults"] = dict(functions.defaults)
+        for name, number in functions.defaults.items():
+            self.owner[f"units with the default of {name}"] = number
         return {"handle": self._keep(found)} | found.facts
 
     # -- releases --------------------------------------------------------------------------------

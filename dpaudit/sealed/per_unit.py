@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
 from dpaudit.sealed.encoders import MOST_COLUMNS, Whole
 from dpaudit.sealed.messages import field as message_field
+from dpaudit.sealed.messages import require_readable
 from dpaudit.sealed.rows import Rows, Vectors
 from dpaudit.sealed.store import ALL_ROWS, Store
 from dpaudit.sealed.workers import Call, Functions, Job
@@ -75,6 +77,8 @@ class UnitValues:
         if not isinstance(state, str) or len(state) > 100:
             raise InputError(f"state is {shown(state)}; it must be a name, or empty.")
         parameters = message_field(request, "parameters", dict)
+        for each in parameters.values():
+            require_readable(each)
         call = Call(file, name, parameters, entries, bool(state))
         made = cls(call, state, shape, step, ends, np.zeros(entries, dtype=np.int64))
         default = made._whole(_entries(request, "default", shape))
@@ -169,7 +173,7 @@ class UnitFunctions:
         self._tried: set[tuple[str, str]] = set()
         self._states: dict[str, dict[int, str]] = {}
         self._names: list[str] = []
-        self.defaults: dict[str, int] = {}
+        self.defaults: Counter[str] = Counter()
 
     def read(self, request: Mapping[str, Any]) -> UnitValues:
         """What a request asks.
@@ -178,6 +182,7 @@ class UnitFunctions:
             InputError: if it is wrong, or the subject does not declare the function.
         """
         found = UnitValues.read(request)
+        self._calls += 1  # by requests, as whether there are units follows from the data
         if (found.call.file, found.call.name) not in self._declared:
             raise InputError(
                 f"{shown(found.call.name)} is no function that the subject declares; list it in "
@@ -191,6 +196,7 @@ class UnitFunctions:
         Raises:
             InputError: if it fails on all of them.
         """
+        self.defaults[wanted.call.name] += 0  # said of every function, whatever the data
         key = wanted.call.file, wanted.call.name
         if key in self._tried:
             return
@@ -213,7 +219,6 @@ class UnitFunctions:
         if not units:  # as on a table without rows
             return [], np.zeros((0, wanted.call.entries), dtype=np.int64)
         self._names = self._names or store.units()
-        self._calls += 1
         key = hmac.digest(self._secret, str(self._calls).encode(), "sha256")
         states = self._states.setdefault(wanted.state, {})
         codes = [code for code, _ in units]
@@ -225,8 +230,7 @@ class UnitFunctions:
         for code, said in zip(codes, self._functions.run(wanted.call, jobs), strict=True):
             value, wrong = wanted.of(said)
             values.append(value)
-            if wrong:
-                self.defaults[wanted.call.name] = self.defaults.get(wanted.call.name, 0) + 1
-            elif wanted.state:
-                states[code] = str(said["state"])
+            self.defaults[wanted.call.name] += bool(wrong)
+            if wanted.state and not wrong:
+                states[code] = str(said.get("state", ""))
         return codes, np.stack(values)
