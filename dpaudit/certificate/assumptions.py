@@ -445,12 +445,9 @@ def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Know
     """What holds of code that asked about rows, in a process that has no way to them."""
     by = "The code ran in a process that holds handles and has no way to the rows."
     public = "code, schema and bounds were written without these data, and that files that the code"
-    known = _of_table(
-        plan,
-        run,
-        f"{by} All that it was told of them the ledger of another process released.",
-        f"That {public} may read and a table that is joined are public, their author says.",
-    )
+    told = f"{by} All that it was told of them the ledger of another process released."
+    public = f"That {public} may read and a table that is joined are public, their author says."
+    known = _of_table(plan, run, told, public)
     if seal.functions:
         held = f"A process that holds rows of one {plan.unit} alone makes each value"
         known[Premise.OWN_VALUES] = (Standing.ENFORCED, f"{held}; a clock may tell it more.")
