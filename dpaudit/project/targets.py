@@ -620,19 +620,20 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
 def subject_record(name: str, subject: Subject) -> SubjectRecord:
     """Tell how a certificate names a subject: configuration, hash of its code, where it stands."""
     kind = type(subject)
-    file = Path(inspect.getsourcefile(kind) or "")
-    return SubjectRecord(
-        name=name,
-        configuration=configuration(subject),
-        code_hash=code_hash(kind.__module__, file),
-        location=f"{_module_path(kind, file)}:{inspect.getsourcelines(kind)[1]}",
-    )
+    code = code_hash(kind.__module__, _source_of(kind))
+    return SubjectRecord(name, configuration(subject), code, location(subject))
 
 
-def _module_path(kind: type, file: Path) -> str:
-    """The file below its source root."""
+def _source_of(kind: type) -> Path:
+    return Path(inspect.getsourcefile(kind) or "")
+
+
+def location(subject: Subject) -> str:
+    """Where the class of a subject stands: its file below the source root, and the line."""
+    kind = type(subject)
     root, _, rest = kind.__module__.partition(".")
-    return f"{root}/{rest.replace('.', '/')}.py" if rest else file.name
+    file = f"{root}/{rest.replace('.', '/')}.py" if rest else _source_of(kind).name
+    return f"{file}:{inspect.getsourcelines(kind)[1]}"
 
 
 def configuration(subject: Any) -> dict[str, Any]:

@@ -60,8 +60,8 @@ _FACTS: dict[str, type | tuple[type, ...]] = {
     "findings": list,
     "not_covered": list,
 }
-_LIBRARIES = ("sqlglot", "duckdb", "pyarrow.csv")
-"""What reads a table, as :mod:`dpaudit.tables` does; it takes long to load."""
+_LIBRARIES = ("sqlglot",)
+"""What reads a declaration, as :mod:`dpaudit.tables` does; it takes long to load."""
 _LONGEST_SAID = 10_000
 """Characters that the code may print."""
 

@@ -81,16 +81,18 @@ class SealedRun:
     say: Callable[[str], None]
     releases: int | None = None
 
-    def load(self, order: Mapping[str, Any]) -> None:
+    def load(self, order: Mapping[str, Any], meanwhile: Callable[[], object]) -> None:
         """Let the custodian read the table.
 
         Args:
             order: ``seed``, and ``data`` where rows are made up.
+            meanwhile: what this process does while rows are read.
 
         Raises:
             InputError: if it cannot be read as declared.
         """
         self._channel.send(order)
+        meanwhile()
         _heard(self._channel, self.say)
 
     def go(self, order: Mapping[str, Any], account: object | None) -> dict[str, Any]:
@@ -124,6 +126,7 @@ def sealed_run(
     private: Sequence[Path],
     say: Callable[[str], None],
     rows: Path | None = None,
+    meanwhile: Callable[[], object] = tuple,
 ) -> Iterator[SealedRun]:
     """Start a sealed run, and end it whatever happens.
 
@@ -133,6 +136,7 @@ def sealed_run(
         private: paths that the code must not reach.
         say: shows what the code prints.
         rows: path of a file that is read in place of the table's source.
+        meanwhile: what this process does while the others start.
 
     Raises:
         UnsealedError: if this machine cannot seal it.
@@ -163,6 +167,7 @@ def sealed_run(
                 "memory_bytes": MEMORY_BYTES,
             }
         )
+        meanwhile()
         said = _heard(channel, say)
         digest = combined_hash(each.data for each in copied.values())
         yield SealedRun(_target(name, digest, said), channel, say)

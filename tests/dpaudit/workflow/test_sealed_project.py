@@ -289,7 +289,7 @@ def test_a_public_file_that_becomes_the_table_ends_the_run(project: Path) -> Non
     with sealed_run(name, {}, [project], lambda text: None) as run:
         (project / "prices.csv").rename(project / "visits.csv")
         with pytest.raises(InputError, match=r"'prices\.csv' is the table itself"):
-            run.load({"seed": 1, "data": None})
+            run.load({"seed": 1, "data": None}, tuple)
 
 
 def test_public_files_lie_beside_code_in_a_folder_of_the_project(
