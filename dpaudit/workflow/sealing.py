@@ -82,7 +82,7 @@ class SealedRun:
     say: Callable[[str], None]
     releases: int | None = None
 
-    def load(self, order: Mapping[str, Any], meanwhile: Callable[[], object]) -> None:
+    def load(self, order: Mapping[str, Any], meanwhile: Callable[[], object] = tuple) -> None:
         """Let the custodian read the table.
 
         Args:
