@@ -9,6 +9,7 @@ import time
 import warnings
 from pathlib import Path
 
+from audits.result_table import say, show
 from dpaudit.base import files
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.optional_import import require
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         require("opacus", "opacus", what="the audit of opacus")
     except UnsupportedError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
+        say(f"{parser.prog}: {error}")
         return 3
     import torch
 
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.audits:
         return _audits(given.seeds, given.canaries)
     wrong = 0
-    sys.stdout.write(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found\n")
+    show(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found")
     for check in (*CHECKS, *TRAININGS):
         if given.only not in f"{check.subject} {check.method}":
             continue
@@ -46,11 +47,10 @@ def main(arguments: list[str] | None = None) -> int:
         said = check.look(given.seed)
         seconds, right = time.perf_counter() - begin, check.right(said)
         wrong += not right
-        sys.stdout.write(
+        show(
             f"{check.subject:<46} {check.method:<20} {check.runs:>5} {seconds:>8.2f}  "
-            f"{said or check.finds or 'nothing'}{'' if right else '  UNEXPECTED'}\n"
+            f"{said or check.finds or 'nothing'}{'' if right else '  UNEXPECTED'}"
         )
-        sys.stdout.flush()
     return int(wrong > 0)
 
 
@@ -65,8 +65,7 @@ def _audits(seeds: int, canaries: int) -> int:
         for row in measure_trainings(seeds=seeds, canaries=canaries, guesses=1000):
             found.append(row)
             low = ", ".join(f"{each:.2f}" for each in row.free)
-            sys.stdout.write(f"{row.training}, {row.audit}: ε >= {low}\n")
-            sys.stdout.flush()
+            show(f"{row.training}, {row.audit}: ε >= {low}")
     page = table(found, seeds) + reach(Setting(), canaries)
     files.write(Path("reports") / "trainings.md", page)
     wrong = [row for row in found if row.certified and max(row.free) > row.certified]
