@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from audits.paper_rows.page import Page, headlines, number_text
@@ -17,24 +17,21 @@ from audits.paper_rows.recording import (
     record,
     spot_checks,
 )
-from audits.paper_rows.rows import Outcome, changes, measure_all, rows_of, table_in
-from audits.result_table import run, say, show
+from audits.paper_rows.rows import changes, measure_all, rows_of, table_in
+from audits.result_table import Record, run, say, show
 from dpaudit.base import files
 from dpaudit.base.toml_tables import chosen
 
 DISAGREES = 1
 
 
-def _shown(outcome: Outcome) -> str:
-    row, measured = outcome.row, outcome.measured
-    lines = [f"{row.id}  {row.place}: {row.claim}", f"  {measured.verdict}: {measured.because}"]
-    return "\n".join([*lines, *(f"  - {number_text(number)}" for number in measured.numbers)])
-
-
 def _only(given: argparse.Namespace) -> int:
     """Print some rows; write nothing."""
-    for outcome in measure_all(rows_of(given.only), workers=given.workers):
-        show(_shown(outcome))
+    for name, found in measure_all(rows_of(given.only), workers=given.workers).items():
+        show(f"{name}  {found['place']}: {found['claim']}")
+        show(f"  {found['verdict']}: {found['because']}")
+        for number in found["numbers"]:
+            show(f"  - {number_text(number)}")
     return 0
 
 
@@ -61,23 +58,24 @@ def _page(given: argparse.Namespace) -> int:
         if not spot.agrees
     ]
     wrong += [] if given.full else changes(outcomes, given.folder)
-    page = Page({outcome.row.id: outcome for outcome in outcomes}, records, spots)
+    page = Page(outcomes, records, spots)
     if wrong and not given.full:
         say("\n".join([*wrong, "Nothing was written; see --full."]))
         return DISAGREES
     if any(spot.found is None for spot in spots):
         show(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
         return 0
-    table_in(given.folder).write({outcome.row.id: outcome.record for outcome in outcomes})
+    table_in(given.folder).write(outcomes)
     for ending in (".md", ".html"):
         files.write(given.folder.with_suffix(ending), page.render(ending))
     show("\n".join(headlines(page)))
     return DISAGREES if wrong else 0
 
 
-def _rows_of(experiment: str, outcomes: Sequence[Outcome]) -> str:
+def _rows_of(experiment: str, outcomes: Mapping[str, Record]) -> str:
     """The rows that rest on a record."""
-    return ", ".join(each.row.id for each in outcomes if experiment in each.recorded) or "no row"
+    names = (name for name, found in outcomes.items() if experiment in found["records"])
+    return ", ".join(names) or "no row"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

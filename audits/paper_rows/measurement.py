@@ -29,11 +29,6 @@ class Verdict(StrEnum):
     NOT_POSSIBLE = "not possible"
     NOT_RUN = "not run"
 
-    @property
-    def decided(self) -> bool:
-        """Whether runs or computations decided it."""
-        return self not in (Verdict.NOT_POSSIBLE, Verdict.NOT_RUN)
-
 
 @dataclass(frozen=True)
 class Number:
