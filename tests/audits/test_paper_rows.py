@@ -17,7 +17,6 @@ from audits.paper_rows.measurement import (
     exponent,
     judge,
     judge_agreement,
-    not_worse,
 )
 from audits.paper_rows.measures import code, federated, joint, local, outsourced
 from audits.paper_rows.page import UNDECIDED
@@ -52,11 +51,13 @@ def test_agreement_is_within_two_errors_of_each() -> None:
     assert found.because == "1 of 2 printed numbers came out. So."
 
 
-def test_judged_and_not_worse() -> None:
+def test_judged_and_for_sure() -> None:
     assert judge(True, [], "").verdict is Verdict.REPRODUCED
     assert judge(False, [], "", no=Verdict.REFUTED).verdict is Verdict.REFUTED
-    assert not_worse((2.0, 1.0))
-    assert not not_worse((2.1, 1.0))
+    assert not Number("x", 2.0, 1.0).above
+    assert Number("x", 2.1, 1.0).above
+    assert not Number("x", -2.0, 1.0).below
+    assert Number("x", -2.1, 1.0).below
 
 
 def test_exponent_of_a_power_law() -> None:
@@ -93,7 +94,7 @@ def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
         for name, level in zip(names, (100.0, 120.0, 105.0, 600.0), strict=True)
     }
     found = local.panel(lambda name: Recording(name, cells), "a")
-    assert not_worse((found.numbers[-1].ours, found.numbers[-1].error))
+    assert not found.numbers[-1].above
     assert found.verdict is Verdict.NOT_REPRODUCED
 
 
