@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shlex
 import subprocess
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from audits.result_table import Environment, Record, answer
+from audits.result_table import Environment, Record, answer, processor_time
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 
@@ -191,7 +190,7 @@ class Row:
 
     def measured(self) -> Record:
         """What its commands find; what stopped them under ``error``."""
-        before, found = _used(), Record()
+        before, found = processor_time(), Record()
         try:
             for command in self.commands():
                 seen = self._observed() if command[0] == "observe" else self._attacked(command)
@@ -199,7 +198,7 @@ class Row:
                 found.setdefault("version", version or self._version())
         except InputError as error:
             found["error"] = str(error)
-        return found | {"seconds": round(_used() - before, 1)}
+        return found | {"seconds": round(processor_time() - before, 1)}
 
     def _observed(self) -> Record:
         task = {"kind": "observe", "name": self.target, "library": self.library}
@@ -218,11 +217,6 @@ class Row:
         command = [environment(self.environment).python(), "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout.strip() or "?"
-
-
-def _used() -> float:
-    """Processor time of the commands that this process has run; others may use the machine too."""
-    return sum(os.times()[2:4])
 
 
 def unique(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -11,9 +11,8 @@ import json
 import math
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ import numpy as np
 
 from audits.catalogue import ENTRIES
 from audits.catalogue.entry import Entry
-from audits.result_table import Environment, Record, ResultTable
-from dpaudit.auditing import audit_release
+from audits.catalogue.measuring import CONFIDENCE, audit_entry
+from audits.result_table import Environment, Record, ResultTable, processor_time
 from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
@@ -197,7 +196,6 @@ def table_of(results: Path) -> ResultTable:
     return ResultTable(results, CELLS, lambda cell: cell.asked)
 
 
-CONFIDENCE = 0.95
 SEEDS, SEEDS_RIGHT = 10, 60
 """Audits of a wrong row and of a right one, at most."""
 LEAST, ENOUGH = 3, 8.0
@@ -214,19 +212,12 @@ class ToolEndedError(DpAuditError):
 
 def own(tool: Tool, row: Row, runs: int, seed: int) -> Record:
     """One audit by dpaudit: bound, verdict and processor time, in which the runs are drawn too."""
-    entry, before = row.entry, _used()
-    known = {"score": None if tool.setting == "learned" else entry.score}
-    known |= {"curve": entry.curve if tool.setting == "curve" else None}
-    claim = {"epsilon": entry.claim.epsilon, "delta": entry.claim.delta, "confidence": CONFIDENCE}
-    how = {"runs": runs, "seed": seed, "timeout": None}
-    record = audit_release(entry.release, entry.pair, **claim, **known, **how)
-    bound = record.epsilon_lower or 0.0
-    return {"bound": bound, "rejected": record.refuted, "seconds": _used() - before}
-
-
-def _used() -> float:
-    """Processor time of this process and of its children."""
-    return time.process_time() + sum(os.times()[2:4])
+    score = None if tool.setting == "learned" else row.entry.score
+    curve = row.entry.curve if tool.setting == "curve" else None
+    entry, before = replace(row.entry, score=score, curve=curve, runs=runs), processor_time()
+    record = audit_entry(entry, seed, confidence=CONFIDENCE, whole=True)
+    seconds = processor_time() - before
+    return {"bound": record.epsilon_lower or 0.0, "rejected": record.refuted, "seconds": seconds}
 
 
 @contextlib.contextmanager

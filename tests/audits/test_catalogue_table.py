@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from audits.catalogue import ENTRIES
 from audits.catalogue.__main__ import main, markdown
 from audits.catalogue.entry import Entry, FloatEntry
 from audits.catalogue.measuring import (
-    Audit,
     FloatRow,
     Rate,
     Row,
@@ -121,7 +121,8 @@ def test_answers_of_any_kind_are_drawn_one_by_one():
 
 def test_bounds_above_the_truth_are_counted():
     bounds = (0.5, 1.0, 1.0 + 1e-12, 1.1)
-    made = Row.of(SOUND, [Audit(False, 400, bound, 0.1) for bound in bounds])
+    audits = [SimpleNamespace(refuted=False, runs=400, epsilon_lower=bound) for bound in bounds]
+    made = Row.of(SOUND, audits, [0.1])
     assert (made.above, made.audits, made.runs) == (1, 4, 400)
 
 

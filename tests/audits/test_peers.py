@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from audits.catalogue.measuring import Rate
 from audits.peers.__main__ import RESULTS, main
 from audits.peers.cells import (
     FAILED,
@@ -111,8 +112,8 @@ def test_bounds_and_alarms_are_counted_against_the_truth():
     right, tool = RIGHT, BY_NAME["PrivacyGuard"]
     found = {"bounds": [0.9, 1.1, 1.2], "refuted": 2, "seconds": [1.0] * 3}
     measured = PeerResults({Cell(tool, right, 1_000).name: found})
-    assert measured.rate(tool, [right]) == (2, 3)
-    assert measured.above(tool) == (2, 3)
+    assert measured.rate(tool, [right]) == Rate(2, 3)
+    assert measured.above(tool) == Rate(2, 3)
     assert measured.holds(TOOLS[0])
     assert not measured.holds(tool)  # 2 of 3 are more than 5 %, with confidence
 
