@@ -202,7 +202,7 @@ TRAININGS: tuple[Check, ...] = (
         ELSEWHERE,
         first=partial(loops.Held, as_state=True),
     ),
-    case("inputs normalised by the data", loops.statistics, MISSED),
-    case("gradients of rows made of all rows", loops.blended, MISSED),
+    case("inputs normalised by the data", loops.each(loops.statistics), MISSED),
+    case("gradients of rows made of all rows", loops.each(loops.blended), MISSED),
 )
 """``MISSED`` is wrong, and not found by the ledger: a rehearsal compares the values."""

@@ -31,9 +31,6 @@ HERE = Path(__file__).parent
 PLACE = Path("out/peers")
 RUNS = (1_000, 10_000, 100_000)
 TAKES = ("all", "pure", "gaussian", "curve")
-LEE, CHEN, LYU = 7.0175, 7.3477, 0.6349
-"""The sparse vectors' ε of these very pairs: the largest absolute log ratio of all patterns of
-answers, each integrated over the threshold's noise; rounded up. The test integrates them again."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +78,8 @@ class Row:
         np.savez(file, **scores, **{name: side.reshape(runs, -1) for name, side in drawn.items()})
 
 
-ROWS = (
-    Row("Laplace, half the scale", "Laplace, half the scale", sign=-1.0),
-    Row("Laplace, 0.9 of the scale", "Laplace, 0.9 of the scale", sign=-1.0),
-    Row("histogram, scale ε for 1/ε", "histogram, scale ε for 1/ε"),
-    Row("Gaussian, half of σ", "Gaussian, half of σ", sign=-1.0, gaussian=True),
-    Row("subsampled Gaussian that never samples", "subsampled Gaussian, never sampling"),
-    Row("noisy max that returns the value", "noisy max, returns the value", sign=-1.0),
-    Row("sparse vector, Lee and Clifton, c = 5", "sparse vector, Lee and Clifton", LEE),
-    Row("sparse vector, Stoddard: no query noise", "sparse vector, Stoddard", math.inf),
-    Row("sparse vector, Chen: no cutoff", "sparse vector, Chen", CHEN),
-    Row("sparse vector, Roth's notes: releases the noisy query", "sparse vector, Roth (rare leak)"),
-    Row("Laplace", "Laplace (right)", sign=-1.0),
-    Row("analytic Gaussian", "Gaussian (right)", sign=-1.0, gaussian=True),
-    Row("sparse vector, Lyu's Algorithm 1", "sparse vector, Lyu (right)", LYU),
-)
+_TABLES = files.read_toml(HERE / "tools.toml", what="tools")
+ROWS = tuple(Row(**fields) for fields in _TABLES["row"])
 
 
 @dataclass(frozen=True)
@@ -155,7 +139,7 @@ def read(tables: list[dict[str, Any]]) -> tuple[Tool, ...]:
     return tools
 
 
-TOOLS = read(files.read_toml(HERE / "tools.toml", what="tools")["tool"])
+TOOLS = read(_TABLES["tool"])
 
 
 @dataclass(frozen=True)
