@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -211,12 +209,8 @@ class Row:
         return {key: str(made[key]) if made[key] == math.inf else made[key] for key in kept}
 
     def _version(self) -> str:
-        if not self.environment:
-            return metadata.version(self.library)
-        code = f"from importlib.metadata import version; print(version({self.library!r}))"
-        command = [environment(self.environment).python(), "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.stdout.strip() or "?"
+        task = {"kind": "version", "library": self.library}
+        return str(environment(self.environment).ask(WORKER, task)["version"])
 
 
 def unique(rows: Iterable[Row]) -> tuple[Row, ...]:

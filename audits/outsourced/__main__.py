@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audits.differences import differences
-from audits.outsourced.attacks import black_box_audit, curators, pairs
+from audits.outsourced.attacks import attack, curators, pairs
 from audits.outsourced.counterexample import DIMENSIONS, attack_curator, replay_audits
 from audits.result_table import run, show
 from dpaudit import AuditRecord
@@ -42,7 +42,7 @@ def black_box(options: argparse.Namespace) -> int:
     wrong = False
     for curator in curators(options.epsilon):
         for pair in pairs(curator):
-            audit = black_box_audit(curator, pair, runs=options.runs, seed=options.seed)
+            audit = attack(curator, pair, runs=options.runs, seed=options.seed)
             show(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
             show(f"  {_line(audit)} {audit.power}")
             wrong |= audit.refuted and not isinstance(curator, Curator)

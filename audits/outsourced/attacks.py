@@ -342,11 +342,9 @@ def branch_audit(
         alpha: error rate of the verdict.
         seed: of the experiment.
     """
-    return audit_release(
-        curator.audit_release,
+    return attack(
+        curator,
         boundary_pair(curator.omega, offset=offset),
-        epsilon=curator.epsilon,
-        delta=curator.delta,
         runs=runs,
         confidence=1 - alpha,
         seed=seed,
@@ -363,24 +361,10 @@ def lattice_pair(per_axis: int = 10) -> AuditPair:
     return AuditPair(rows.tolist(), moved.tolist(), f"corner of a {per_axis} × {per_axis} grid")
 
 
-def black_box_audit(
-    curator: OutsourcingCurator,
-    pair: AuditPair,
-    *,
-    runs: int = 10_000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> AuditRecord:
-    """The engine's own attack on a pair, at the curator's (ε, δ)."""
-    return audit_release(
-        curator.audit_release,
-        pair,
-        epsilon=curator.epsilon,
-        delta=curator.delta,
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
-    )
+def attack(subject: Any, pair: AuditPair, **how: Any) -> AuditRecord:
+    """The engine's attack on a pair at the (ε, δ) of a subject, with no score if none is given."""
+    claim = {"epsilon": subject.epsilon, "delta": subject.delta}
+    return audit_release(subject.audit_release, pair, **claim, **how)
 
 
 def pairs(curator: OutsourcingCurator) -> tuple[AuditPair, ...]:
