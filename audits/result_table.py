@@ -25,7 +25,7 @@ from jinja2 import FileSystemLoader, PackageLoader, StrictUndefined
 
 from dpaudit.auditing.execution import Execution, workers
 from dpaudit.base import files
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.reporting.text import escaped, strict_environment
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -36,10 +36,33 @@ Measure = Callable[[Any, Record], Record]
 """From a cell, and what is known of it already, to what is found."""
 
 
+# -- commands --------------------------------------------------------------------------------------
+
+
 def say(line: str) -> None:
-    """A line of progress."""
+    """Write a line of progress, and whatever else is no result."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def show(line: str) -> None:
+    """Write a line of what was found, as soon as it is known."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def run(command: Callable[[], int]) -> int:
+    """The exit code of a command; 3 for wrong input, which is said in a sentence."""
+    try:
+        return command()
+    except DpAuditError as error:
+        say(str(error))
+        return 3
+
+
+def processor_time() -> float:
+    """Seconds of this process and of its children; others may use the machine too."""
+    return sum(os.times()[:4])
 
 
 # -- cells and records -----------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from typing import Any
 
 from audits.catalogue import ENTRIES, FLOATS
 from audits.catalogue.measuring import FloatRow, Row, Summary, run_catalogue, run_floats
-from audits.result_table import render
-from dpaudit.base.errors import DpAuditError
+from audits.result_table import render, run, show
 
 
 def number(value: float) -> str:
@@ -37,18 +36,13 @@ def _line(row: Row) -> str:
         f"{row.seconds:>7.2f} s",
         "" if row.as_expected else "  UNEXPECTED",
     )
-    return " ".join(cells) + "\n"
+    return " ".join(cells)
 
 
 def _float_line(row: FloatRow) -> str:
     found = ", ".join(row.rules) or "no finding"
     late = "" if row.as_expected else "  UNEXPECTED"
-    return f"{row.entry.name:<58} {found:<25} {row.draws:>8} draws {row.seconds:>7.2f} s{late}\n"
-
-
-def _progress(row: Row) -> None:
-    sys.stdout.write(_line(row))
-    sys.stdout.flush()
+    return f"{row.entry.name:<58} {found:<25} {row.draws:>8} draws {row.seconds:>7.2f} s{late}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,26 +63,25 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run the catalogue; 0 if every row is as it should be, 1 if not, 3 for wrong input."""
     given = _parser().parse_args(arguments)
-    chosen = [entry for entry in ENTRIES if given.only in entry.name]
-    try:
-        rows = run_catalogue(
-            chosen,
-            seed=given.seed,
-            seeds=given.seeds,
-            runs=given.runs,
-            right_seeds=given.right_seeds,
-            right_runs=given.right_runs,
-            processes=given.workers,
-            progress=_progress,
-            results=given.results,
-        )
-        floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    return run(lambda: _measured(given))
+
+
+def _measured(given: argparse.Namespace) -> int:
+    rows = run_catalogue(
+        [entry for entry in ENTRIES if given.only in entry.name],
+        seed=given.seed,
+        seeds=given.seeds,
+        runs=given.runs,
+        right_seeds=given.right_seeds,
+        right_runs=given.right_runs,
+        processes=given.workers,
+        progress=lambda row: show(_line(row)),
+        results=given.results,
+    )
+    floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
     summary = Summary.of(rows)
-    for line in (*map(_float_line, floats), *(f"{line}\n" for line in summary.lines)):
-        sys.stdout.write(line)
+    for line in (*map(_float_line, floats), *summary.lines):
+        show(line)
     if given.json is not None:
         table = json.dumps(_table(rows, floats, summary), ensure_ascii=False, indent=2)
         given.json.write_text(table + "\n", encoding="utf-8")

@@ -41,16 +41,6 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Audit:
-    """What one audit gave."""
-
-    refuted: bool
-    runs: int
-    epsilon_lower: float
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Row:
     """One line of the table.
 
@@ -73,17 +63,18 @@ class Row:
     above: int = 0
 
     @classmethod
-    def of(cls, entry: Entry, audits: Sequence[Audit]) -> Row:
-        """The line of these audits."""
+    def of(cls, entry: Entry, audits: Sequence[AuditRecord], seconds: Sequence[float]) -> Row:
+        """The line of these audits, each with the time that it took."""
         limit = entry.true_epsilon * (1 + ROUNDING)
+        bounds = [each.epsilon_lower or 0.0 for each in audits]
         return cls(
             entry,
             sum(each.refuted for each in audits),
             len(audits),
             round(statistics.median(each.runs for each in audits)),
-            statistics.median(each.seconds for each in audits),
-            statistics.median(each.epsilon_lower for each in audits),
-            sum(each.epsilon_lower > limit for each in audits),
+            statistics.median(seconds),
+            statistics.median(bounds),
+            sum(bound > limit for bound in bounds),
         )
 
     @classmethod
@@ -171,7 +162,6 @@ def audit_entry(
         seed=seed,
         curve=entry.curve,
         score=entry.score,
-        learn=entry.score is None,
         stop_early=not (entry.right or entry.rare or whole),
         timeout=None,
     )
@@ -179,13 +169,12 @@ def audit_entry(
 
 def audit_repeatedly(entry: Entry, seed: int, seeds: int, **how: Any) -> Row:
     """So many audits of an entry, by seeds from the first on, as :func:`audit_entry` makes them."""
-    audits = []
+    audits, seconds = [], []
     for number in range(seeds):
         start = time.perf_counter()
-        record = audit_entry(entry, seed + number, **how)
-        took = time.perf_counter() - start
-        audits.append(Audit(record.refuted, record.runs, record.epsilon_lower or 0.0, took))
-    return Row.of(entry, audits)
+        audits.append(audit_entry(entry, seed + number, **how))
+        seconds.append(time.perf_counter() - start)
+    return Row.of(entry, audits, seconds)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 
 from audits.catalogue.additive import CURVE
 from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release
+from audits.catalogue.selection import noisy_max
 from dpaudit import Claim
 from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
 
@@ -68,17 +69,6 @@ def gap(scale: float) -> Release:
         noisy = np.asarray(queries) + rng.laplace(scale=scale, size=(size, len(queries)))
         ordered = np.sort(noisy, axis=1)
         return np.column_stack([noisy.argmax(axis=1), ordered[:, -1] - ordered[:, -2]])
-
-    return release
-
-
-def index(noise: str, scale: float) -> Release:
-    """The index of the noisy maximum alone."""
-
-    def release(queries: Any, size: int, rng: np.random.Generator) -> Floats:
-        shape = (size, len(queries))
-        noisy = np.asarray(queries) + getattr(rng, noise)(scale=scale, size=shape)
-        return noisy.argmax(axis=1).astype(float)
 
     return release
 
@@ -182,7 +172,7 @@ WRONG = (
           response(E / (E + 1))),
     Entry("noisy max with its gap, Lap(1/ε)", False, PURE, FLAT, STEEP, 2.0, 20_000, gap(1.0)),
     Entry("noisy max, Lap(1/(2ε))", False, PURE, FLAT, STEEP, 4.0, 10_000,
-          index("laplace", 0.5), limit=True),
+          noisy_max("laplace", 0.5), limit=True),
     Entry("partial sums, Lap(1/(2ε))", False, PURE, BITS, OTHERS, 2.0, 10_000, running(0.5)),
     Entry("smart sum, noise for one of its levels", False, PURE, BITS, OTHERS, 2.0, 20_000,
           blocks(1.0)),
@@ -207,9 +197,9 @@ RIGHT = (
     Entry("subset selection", True, PURE, 0, 1, 1.0, 10_000, subsets),
     Entry("noisy max with its gap", True, PURE, FLAT, STEEP, 1.0, 10_000, gap(2.0)),
     Entry("noisy max, exponential noise", True, PURE, FLAT, STEEP, 1.0, 10_000,
-          index("exponential", 2.0), limit=True),
+          noisy_max("exponential"), limit=True),
     Entry("noisy max, Gumbel noise", True, PURE, FLAT, STEEP, 1.0, 10_000,
-          index("gumbel", 2.0), limit=True),
+          noisy_max("gumbel"), limit=True),
     Entry("partial sums", True, PURE, BITS, OTHERS, 1.0, 10_000, running(1.0)),
     Entry("smart sum", True, PURE, BITS, OTHERS, 1.0, 10_000, blocks(2.0)),
     Entry("stable histogram", True, Claim(1.0, DELTA), [2, 1, 0, 0], [2, 1, 1, 0], 1.0, 10_000,

@@ -7,7 +7,7 @@ privacy proof beyond the utilities for which it holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -22,18 +22,17 @@ from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
 
-Sampler = Callable[..., Floats]
 ZEROS, ONES = [0.0] * 10, [1.0] * 10
 UNEVEN, EVEN = [1.0] + [-1.0] * 49, [0.0] * 50
 FLAT, STEEP = [0.0, 0.0, 0.0], [1.0, -1.0, -1.0]
 INDEX = AtomScore(((0.0,), (1.0,), (2.0,)), (0.0, 1.0, 1.0))
 
 
-def noisy_max(noise: str, *, value: bool) -> Release:
-    """The largest of queries with noise of scale 2/ε, or its index."""
+def noisy_max(noise: str, scale: float = 2.0, *, value: bool = False) -> Release:
+    """The index of the largest of queries with noise, of scale 2/ε, or the largest itself."""
 
     def release(queries: Any, size: int, rng: np.random.Generator) -> Floats:
-        noisy = np.asarray(queries) + getattr(rng, noise)(scale=2.0, size=(size, len(queries)))
+        noisy = np.asarray(queries) + getattr(rng, noise)(scale=scale, size=(size, len(queries)))
         return noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(float)
 
     return release
@@ -123,7 +122,7 @@ WRONG = (
 
 RIGHT = (
     Entry("noisy max index", True, PURE, FLAT, STEEP, 1.0, 10_000,
-          noisy_max("laplace", value=False), None, INDEX, limit=True),
+          noisy_max("laplace"), None, INDEX, limit=True),
     Entry("exponential mechanism", True, PURE, FLAT, STEEP, 1.0, 10_000,
           ExponentialMechanism(1.0).release_many, None, INDEX, limit=True),
     Entry("permute-and-flip", True, Claim(2.0), [0.0, 0.0], [1.0, -1.0], 2.0,

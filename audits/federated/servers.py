@@ -17,6 +17,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.catalogue.entry import Entry
+from audits.federated.game import (
+    CanaryLikelihoodRatio,
+    canary_pair,
+    certified_claim,
+    landmines,
+    proved_curve,
+    proved_epsilon,
+)
 from dpaudit import Gaussian, Ledger, Plan
 from private_bo.federated import (
     DPFTSDE,
@@ -261,3 +270,47 @@ class EndToEnd(Served):
         with Ledger(self.running_plan(), rng=rng) as ledger:
             self.play(self.server(ledger), transport)
         return np.array(transport.seen)
+
+
+# -- servers in the form of the catalogue ----------------------------------------------------------
+
+
+def small(kind: type[Served] = Served, others: Others | None = None) -> Served:
+    """A server of the landmine setting with 10 rounds, so that a run takes a millisecond."""
+    public: dict[str, Any] = {"agents": 29, "regions": 4, "rate": 0.35, "clip": 22.0, "rounds": 10}
+    return kind(**public) if others is None else kind(**public, others=others)
+
+
+def entries() -> tuple[Entry, ...]:
+    """Running servers, right and wrong, in the form of the catalogue of mechanisms."""
+    wrong = (
+        ("everyone sampled", EveryoneSampled),
+        ("no noise on empty rounds", SilentWhenEmpty),
+        ("φ_max forgotten", ForgottenLargestWeight),
+        ("clipped to S, not S/√P", ClippedToWhole),
+    )
+    right = (
+        _entry("simulated game, T = 40", landmines(), 10_000),
+        _entry("server, others send zeros", small(others=Others.ZEROS), 300),
+        _entry("server, others send nothing", small(others=Others.SILENCE), 1_000),
+        _entry("whole algorithm, honest agents", EndToEnd(), 200),
+    )
+    return (*(_entry(name, small(kind, Others.SILENCE), 1_000) for name, kind in wrong), *right)
+
+
+def _entry(name: str, subject: DPFTSDE, runs: int) -> Entry:
+    claim, pair = certified_claim(subject), canary_pair(subject)
+    plan = subject.true_plan() if isinstance(subject, Served) else subject.plan()
+    true = math.inf if plan is None else proved_epsilon(plan, claim.delta)
+    return Entry(
+        name,
+        plan == subject.plan(),
+        claim,
+        pair.x,
+        pair.x_prime,
+        true,
+        runs,
+        subject.audit_release,
+        proved_curve(subject),
+        CanaryLikelihoodRatio.of(subject),
+    )

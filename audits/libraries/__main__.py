@@ -10,9 +10,9 @@ from pathlib import Path
 from audits.libraries import accountants
 from audits.libraries.page import judge_rows, page, write_notes
 from audits.libraries.rows import ROWS, environment
-from audits.result_table import Record, ResultTable, say
+from audits.result_table import Record, ResultTable, run, say
 from dpaudit.base import files
-from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.errors import InputError
 
 RESULTS = Path("reports/libraries/libraries.json")
 ACCOUNTANTS = "accountants"
@@ -44,17 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--render", action="store_true", help="write the page alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
+    return run(lambda: _made(given))
+
+
+def _made(given: argparse.Namespace) -> int:
     table = table_of(given.results)
-    try:
-        if not given.render:
-            measure(table, _chosen(table, given), given.workers)
-        found = judge_rows(table.found())
-        files.write(given.results.with_suffix(".md"), page(found, table.load()))
-        for file in write_notes(found):
-            say(f"wrote {file}, which is for the authors of the library")
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    if not given.render:
+        measure(table, _chosen(table, given), given.workers)
+    found = judge_rows(table.found())
+    files.write(given.results.with_suffix(".md"), page(found, table.load()))
+    for file in write_notes(found):
+        say(f"wrote {file}, which is for the authors of the library")
     if any(each.false for each in found):
         return 1
     return 2 if any(each.error for each in found) else 0

@@ -8,6 +8,7 @@ down.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from audits.libraries.rows import WORKER, environment
@@ -41,20 +42,8 @@ class Setting:
     delta: float = 1e-5
 
 
-SETTINGS = (
-    Setting("digits, 15 epochs", 256 / 60_000, 1.1, 3_516),
-    Setting("images, 50 epochs", 0.02, 1.5, 2_500),
-    Setting("small data", 0.1, 1.0, 200),
-    Setting("tiny rate", 1e-4, 0.8, 10_000, 1e-6),
-    Setting("tinier rate", 1e-5, 1.0, 100_000, 1e-7),
-    Setting("large noise", 0.1, 20.0, 1_000),
-    Setting("one step", 0.05, 1.0, 1),
-    Setting("three steps", 0.5, 2.0, 3),
-    Setting("all rows", 1.0, 10.0, 100),
-    Setting("tiny δ", 0.01, 1.0, 1_000, 1e-10),
-    Setting("large δ", 0.01, 1.0, 1_000, 1e-2),
-    Setting("little noise", 0.01, 0.6, 100),
-)
+_TABLES = files.read_toml(Path(__file__).with_suffix(".toml"), what="accountants")
+SETTINGS = tuple(Setting(**fields) for fields in _TABLES["settings"])
 
 
 def truth(setting: Setting) -> tuple[float, float]:
@@ -111,15 +100,7 @@ class Subject:
         return environment(self.environment).ask(WORKER, task, longest=900)
 
 
-SUBJECTS = (
-    Subject("opacus RDP", "opacus", "opacus_rdp"),
-    Subject("opacus PRV", "opacus", "opacus_prv"),
-    Subject("opacus GDP", "opacus", "opacus_gdp", states="approximation (central limit theorem)"),
-    Subject("dp-accounting RDP", "dp-accounting", "google_rdp"),
-    Subject("dp-accounting PLD", "dp-accounting", "google_pld"),
-    Subject("autodp RDP", "autodp", "autodp_rdp", "accountants"),
-    Subject("prv-accountant", "prv-accountant", "prv", "accountants"),
-)
+SUBJECTS = tuple(Subject(**fields) for fields in _TABLES["accountants"])
 
 
 @dataclass(frozen=True)
@@ -159,14 +140,4 @@ class Target:
         return found | {"truth": list(truth(noise))}
 
 
-_TRAINING = {"rate": 0.01, "steps": 1_000}
-TARGETS = (
-    Target("opacus, GDP", "opacus_gdp", 8.0, rate=0.05, steps=2_000),
-    Target("opacus, GDP", "opacus_gdp", 2.0, **_TRAINING),
-    Target("opacus, RDP", "opacus_rdp", 8.0, **_TRAINING),
-    Target("opacus, PRV", "opacus_prv", 8.0, **_TRAINING),
-    Target("Flower, LocalDpMod", "flower", 1.0),
-    Target("Flower, LocalDpMod", "flower", 8.0),
-    Target("Flower, LocalDpMod", "flower", 10.0),
-    Target("Flower, LocalDpMod", "flower", 20.0),
-)
+TARGETS = tuple(Target(**fields) for fields in _TABLES["targets"])

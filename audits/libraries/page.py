@@ -22,17 +22,9 @@ from audits.libraries.accountants import (
     Target,
 )
 from audits.libraries.rows import ROWS
-from audits.libraries.verdicts import Fault, RowVerdict, Standing
+from audits.libraries.verdicts import WORDS, Fault, RowVerdict, Standing
 from audits.result_table import Record, render
 from dpaudit.base import files
-
-UNTRIED = (
-    "SmartNoise's covariance and odometer (opendp/smartnoise-sdk issues 622 and 621, mended in "
-    "pull request 624), Synthcity, dpmm and MOSTLY AI (Cebere et al.), whose environments take "
-    "gigabytes; the reordering attacks of Casacuberta et al. on libraries in other languages; "
-    "precision-based attacks on samplers (Haney, Desfontaines, Hartman, Shrestha and Hay 2022; "
-    "diffprivlib issue 94), of which only the lowest bits are tried."
-)
 
 
 def judge_rows(found: Mapping[str, Record]) -> list[RowVerdict]:
@@ -149,7 +141,6 @@ def page(found: Sequence[RowVerdict], table: Mapping[str, Record]) -> str:
         found=again,
         slowest=max((each.found["seconds"] for each in again), default=0),
         unpublished=[each for each in found if each.unpublished],
-        untried=UNTRIED,
         accountants=accountants,
         subjects=SUBJECTS,
         close=CLOSE,
@@ -160,16 +151,7 @@ def page(found: Sequence[RowVerdict], table: Mapping[str, Record]) -> str:
 # -- notes -----------------------------------------------------------------------------------------
 
 NOTES = Path("out/libraries/notes")
-MENDS = {
-    "linear regression": "Clip X and y to their bounds also where no intercept is fitted.",
-    "naive Bayes": "Ask for the classes, as the decision tree does, and do not make the noisy "
-    "counts add up to the true number of rows.",
-    "forest": "Assign each row to a tree by a draw of its own, which no other row can change.",
-    "tree": "Say that neighbours add or remove a row, or halve ε where they replace one.",
-    "k-means": "Do not keep inertia_ and labels_, or give them noise and a share of the budget.",
-}
 _OPEN = "; which neighbours it means, its documentation does not say"
-_GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
 
 
 def write_notes(found: Iterable[RowVerdict], place: Path | None = None) -> list[Path]:
@@ -192,6 +174,6 @@ def note(judged: RowVerdict) -> str:
     """One note, as Markdown."""
     row = judged.row
     stated = _OPEN if row.stated == "open" else f" ({row.stated})"
-    mend = MENDS.get(row.kind, _GENERAL)
+    mend = WORDS["mends"].get(row.kind, WORDS["mends"]["general"])
     template = Path(__file__).parent / "note.md.j2"
     return render(template, row=row, each=judged, stated=stated, mend=mend)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shlex
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from audits.result_table import Environment, Record, answer
+from audits.result_table import Environment, Record, answer, processor_time
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 
@@ -191,7 +188,7 @@ class Row:
 
     def measured(self) -> Record:
         """What its commands find; what stopped them under ``error``."""
-        before, found = _used(), Record()
+        before, found = processor_time(), Record()
         try:
             for command in self.commands():
                 seen = self._observed() if command[0] == "observe" else self._attacked(command)
@@ -199,7 +196,7 @@ class Row:
                 found.setdefault("version", version or self._version())
         except InputError as error:
             found["error"] = str(error)
-        return found | {"seconds": round(_used() - before, 1)}
+        return found | {"seconds": round(processor_time() - before, 1)}
 
     def _observed(self) -> Record:
         task = {"kind": "observe", "name": self.target, "library": self.library}
@@ -212,17 +209,8 @@ class Row:
         return {key: str(made[key]) if made[key] == math.inf else made[key] for key in kept}
 
     def _version(self) -> str:
-        if not self.environment:
-            return metadata.version(self.library)
-        code = f"from importlib.metadata import version; print(version({self.library!r}))"
-        command = [environment(self.environment).python(), "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.stdout.strip() or "?"
-
-
-def _used() -> float:
-    """Processor time of the commands that this process has run; others may use the machine too."""
-    return sum(os.times()[2:4])
+        task = {"kind": "version", "library": self.library}
+        return str(environment(self.environment).ask(WORKER, task)["version"])
 
 
 def unique(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -8,30 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from audits.libraries.rows import Row
 from audits.result_table import Record
+from dpaudit.base import files
 
-SHOWN = {
-    "sensitivity-understated": "neighbours move a value further than its sensitivity",
-    "private-parameters": "the noise is chosen by private data",
-    "private-control-flow": "a branch depends on private data",
-    "result-not-from-releases": "the result shows more than the releases",
-    "refused-after-release": "it fails on a neighbour",
-    "raises-on-neighbour": "it fails on a neighbour",
-    "not-a-number": "it fails on a neighbour",
-    "touched-too-often": "a row is in more parts than taken",
-    "plan-not-followed": "another run draws other noise",
-}
-"""What a rehearsal shows on data, in a few words."""
-STRONG = {"sensitivity-understated", "private-parameters", "not-a-number", "touched-too-often"}
-"""What breaks the proof that the library relies on. The others may tell nothing: a branch may lead
-to two ways of drawing the same."""
-BOUNDS = {
-    "claim-exceeded": "the bound on what was drawn is above the claim",
-    "charged-less": "the bound on what was drawn is above what is charged",
-}
-"""No violation by itself: releases that move together may cost less than their sum."""
+WORDS = files.read_toml(Path(__file__).with_suffix(".toml"), what="words of verdicts")
+SHOWN: dict[str, str] = WORDS["shown"]
 WORD = {"stated-by-library", "opaque-mechanism", "unproven"}
 WARNS = "library-warns"
 
@@ -125,7 +109,7 @@ class RowVerdict:
             return Fault.OPEN
         if self.row.stated == "home-made":
             return Fault.OWN
-        strong = self.standing is Standing.REFUTED or STRONG & set(self.rules())
+        strong = self.standing is Standing.REFUTED or set(WORDS["strong"]) & set(self.rules())
         return Fault.CONTRADICTS if strong else Fault.CHECK
 
     @property
@@ -151,7 +135,7 @@ class RowVerdict:
         elif self.attacked:
             parts.append(f"attack: nothing found in {self.attacked['runs']} runs a side")
         parts += self.shown
-        parts += [text for rule, text in BOUNDS.items() if rule in self.rules()]
+        parts += [text for rule, text in WORDS["bounds"].items() if rule in self.rules()]
         if self.warned:
             parts.append("the library warns")
         if "hidden-randomness" in self.rules():

@@ -170,6 +170,7 @@ KINDS: dict[str, Callable[[Task], Task]] = {
     "observe": observed,
     "epsilon": epsilons,
     "sigma": sigma,
+    "version": lambda task: {},  # of its library, which each answer has
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import time
 import warnings
 from pathlib import Path
 
+from audits.result_table import say, show
 from dpaudit.base import files
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.optional_import import require
@@ -25,34 +27,29 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         require("opacus", "opacus", what="the audit of opacus")
     except UnsupportedError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
+        say(f"{parser.prog}: {error}")
         return 3
     import torch
 
-    from audits.opacus.defects import CHECKS, run_checks
-    from audits.opacus.trainings import run_trainings
+    from audits.opacus.defects import CHECKS
+    from audits.opacus.trainings import TRAININGS
 
     logging.getLogger("opacus").setLevel(logging.ERROR)  # empty first batches are expected here
     torch.set_num_threads(1)
     if given.audits:
         return _audits(given.seeds, given.canaries)
-    chosen = tuple(check for check in CHECKS if given.only in f"{check.subject} {check.method}")
     wrong = 0
-    sys.stdout.write(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found\n")
-    for check, outcome, seconds in run_checks(chosen, given.seed):
-        late = bool(outcome.found) is not check.finds
-        wrong += late
-        sys.stdout.write(
-            f"{check.subject:<46} {check.method:<20} {outcome.runs:>5} {seconds:>8.2f}  "
-            f"{outcome.found or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
-        )
-        sys.stdout.flush()
-    for each, said, seconds in run_trainings(given.only, given.seed):
-        late = not each.right(said)
-        wrong += late
-        sys.stdout.write(
-            f"{each.name:<46} {'ledger, loop':<20} {1:>5} {seconds:>8.2f}  "
-            f"{said or each.finds or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
+    show(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found")
+    for check in (*CHECKS, *TRAININGS):
+        if given.only not in f"{check.subject} {check.method}":
+            continue
+        begin = time.perf_counter()
+        said = check.look(given.seed)
+        seconds, right = time.perf_counter() - begin, check.right(said)
+        wrong += not right
+        show(
+            f"{check.subject:<46} {check.method:<20} {check.runs:>5} {seconds:>8.2f}  "
+            f"{said or check.finds or 'nothing'}{'' if right else '  UNEXPECTED'}"
         )
     return int(wrong > 0)
 
@@ -68,8 +65,7 @@ def _audits(seeds: int, canaries: int) -> int:
         for row in measure_trainings(seeds=seeds, canaries=canaries, guesses=1000):
             found.append(row)
             low = ", ".join(f"{each:.2f}" for each in row.free)
-            sys.stdout.write(f"{row.training}, {row.audit}: ε >= {low}\n")
-            sys.stdout.flush()
+            show(f"{row.training}, {row.audit}: ε >= {low}")
     page = table(found, seeds) + reach(Setting(), canaries)
     files.write(Path("reports") / "trainings.md", page)
     wrong = [row for row in found if row.certified and max(row.free) > row.certified]

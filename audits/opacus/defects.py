@@ -7,10 +7,10 @@ the noisy gradient. The claim is that of the whole training, of which one step i
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from opacus.optimizers.optimizer import _generate_noise, _mark_as_processed
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from audits.opacus import loops
+from audits.opacus.trainings import DIVISOR, POISSON, SHUFFLED, ZEROED, Check, case
 from dpaudit import (
     AddRemove,
     AuditPair,
@@ -40,7 +42,6 @@ from dpaudit.auditing import audit_release
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.base.errors import PlanMismatchError
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.training.opacus import attach
 
@@ -184,7 +185,7 @@ WIDE = 2000
 Gradient = NDArray[np.float64]
 
 
-def first_batch_audit(*, poisson: bool, runs: int, seed: int) -> AuditRecord:
+def first_batch_audit(poisson: bool, *, runs: int, seed: int) -> AuditRecord:
     """Whether the first row of the data shows in the first batch.
 
     Args:
@@ -206,7 +207,7 @@ def first_batch_audit(*, poisson: bool, runs: int, seed: int) -> AuditRecord:
     return audit_release(release, pair, epsilon=epsilon, delta=DELTA, runs=runs, seed=seed)
 
 
-def expected_batch_audit(*, public: bool, runs: int, seed: int) -> AuditRecord:
+def expected_batch_audit(public: bool, *, runs: int, seed: int) -> AuditRecord:
     """Whether the divisor of the noisy sum tells 20 rows from 19 (opacus issues 571 and 819).
 
     With batches of 5 both have 4 batches; opacus divides by ⌊20/4⌋ = 5 or by ⌊19/4⌋ = 4, so the
@@ -298,125 +299,31 @@ def _stepper(module: Any, optimizer: Any, width: int) -> Callable[[torch.Tensor]
 CONFORMANCE_RUNS = 50
 ATTACK_RUNS = 800
 GDP = {"noise": 1.0, "rate": 0.01, "steps": 10_000}
+MOVED, OTHER_NOISE = "sensitivity-understated", "not-the-declared-noise"
+_MICRO = loops.each(loops.micro_batches)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one method said.
-
-    Attributes:
-        found: what it found, or empty.
-        runs: trainings, or steps of an attack, that it took.
-    """
-
-    found: str
-    runs: int
+def _replay(optimizer: type[DPOptimizer], seed: int) -> str:
+    report = replay(routine(optimizer), NEIGHBOURS.x, NEIGHBOURS.x_prime, seed)
+    most = max((each.observed / each.declared for each in report.comparisons), default=0.0)
+    return "; ".join(f"{each.rule} (moved by {most:.3g} times)" for each in report.findings)
 
 
-@dataclass(frozen=True)
-class Check:
-    """One method on one subject.
-
-    Attributes:
-        subject: the defect, or what is right.
-        method: name of the method.
-        finds: whether it should find something.
-        look: does it, given a seed.
-    """
-
-    subject: str
-    method: str
-    finds: bool
-    look: Callable[[int], Outcome]
-
-
-def _replay(optimizer: type[DPOptimizer]) -> Callable[[int], Outcome]:
-    def look(seed: int) -> Outcome:
-        report = replay(routine(optimizer), NEIGHBOURS.x, NEIGHBOURS.x_prime, seed)
-        most = max((each.observed / each.declared for each in report.comparisons), default=0.0)
-        said = [f"{each.rule} (moved by {most:.3g} times)" for each in report.findings]
-        return Outcome("; ".join(said), 3)
-
-    return look
-
-
-def _conformance(optimizer: type[DPOptimizer]) -> Callable[[int], Outcome]:
-    def look(seed: int) -> Outcome:
-        report = conformance(
-            routine(optimizer), NEIGHBOURS.x, seed=seed, runs=CONFORMANCE_RUNS, error_rate=1e-6
-        )
-        spread = report.tested[0].ratio or 0.0
-        said = [f"{each.rule} ({spread:.3g} of it)" for each in report.findings]
-        return Outcome("; ".join(said), CONFORMANCE_RUNS)
-
-    return look
-
-
-def _attack(audit: Callable[..., AuditRecord], **settings: bool) -> Callable[[int], Outcome]:
-    def look(seed: int) -> Outcome:
-        runs = ATTACK_RUNS if audit is first_batch_audit else ATTACK_RUNS // 4
-        record = audit(runs=runs, seed=seed, **settings)
-        said = f"refuted: ε ≥ {record.epsilon_lower:.3g} > {record.claim_epsilon:.3g}"
-        return Outcome(said if record.refuted else "", 2 * record.runs)
-
-    return look
-
-
-def _observed(**settings: Any) -> Callable[[int], Outcome]:
-    """One epoch of opacus with a ledger attached; errors and the divisor's warning count."""
-
-    def look(seed: int) -> Outcome:
-        with torch.random.fork_rng(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # opacus warns of its insecure generator
-            torch.manual_seed(seed)
-            training = _trained(**settings)
-        rules = [
-            each.rule
-            for each in training.certificate(DELTA).findings
-            if each.rule in ("expected-batch-depends-on-data", "loader-not-poisson")
-        ]
-        return Outcome("; ".join(rules), 1)
-
-    return look
-
-
-def _trained(
-    *, poisson: bool = True, divisor: float | None = None, relation: Any = None, turns: int = 1
-) -> Any:
-    data = TensorDataset(torch.randn(40, 4), torch.randn(40))
-    engine = PrivacyEngine(accountant="rdp")
-    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.2, epochs=1, relation=relation))
-    training = attach(engine, ledger, expected_batch_size=divisor)
-    module = nn.Linear(4, 1)
-    module, optimizer, loader = engine.make_private(
-        module=module,
-        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
-        data_loader=DataLoader(data, batch_size=8),
-        noise_multiplier=1.0,
-        max_grad_norm=1.0,
-        poisson_sampling=poisson,
+def _conformance(optimizer: type[DPOptimizer], seed: int) -> str:
+    report = conformance(
+        routine(optimizer), NEIGHBOURS.x, seed=seed, runs=CONFORMANCE_RUNS, error_rate=1e-6
     )
-    for x, y in loader:
-        for part in torch.arange(len(x)).chunk(turns):
-            optimizer.zero_grad()
-            ((module(x[part]).squeeze(1) - y[part]) ** 2).mean().backward()
-            optimizer.step()
-    return training
+    spread = report.tested[0].ratio or 0.0
+    return "; ".join(f"{each.rule} ({spread:.3g} of it)" for each in report.findings)
 
 
-def _step_of_each_micro_batch(seed: int) -> Outcome:
-    """A loop that calls ``step`` for every micro-batch, though the plan counts batches."""
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(seed)
-        try:
-            _trained(turns=4)
-        except PlanMismatchError:
-            return Outcome("more noisy steps than declared", 1)
-    return Outcome("", 1)
+def _attack(audit: Callable[..., AuditRecord], runs: int, right: bool, seed: int) -> str:
+    record = audit(right, runs=runs, seed=seed)
+    said = f"refuted: ε ≥ {record.epsilon_lower:.3g} > {record.claim_epsilon:.3g}"
+    return said if record.refuted else ""
 
 
-def _gdp_number(_: int) -> Outcome:
+def _gdp_number(_: int) -> str:
     """The claim that opacus' GDP accountant makes, against the plan's own guarantee."""
     plan = Plan.dp_sgd(
         noise_multiplier=GDP["noise"], sample_rate=GDP["rate"], steps=int(GDP["steps"])
@@ -429,57 +336,44 @@ def _gdp_number(_: int) -> Outcome:
     certificate = certify(plan, subject=SubjectRecord("opacus GDP"), claim=claim)
     least = PLDAccountant().compose(plan.invocations).epsilon(DELTA).lower or 0.0
     wrong = certificate.claim_exceeded and least > claim.epsilon
-    said = f"claim-exceeded: {claim.epsilon:.4g} < {least:.4g} ≤ ε"
-    return Outcome(said if wrong else "", 0)
+    return f"claim-exceeded: {claim.epsilon:.4g} < {least:.4g} ≤ ε" if wrong else ""
 
 
-def _optimizer_checks(
-    name: str, optimizer: type[DPOptimizer], *, far: bool, noise: bool
-) -> tuple[Check, Check]:
-    return (
-        Check(name, "replay", far, _replay(optimizer)),
-        Check(name, "conformance", noise, _conformance(optimizer)),
-    )
+def _checks() -> Iterator[Check]:
+    """Every method that could find a defect, defect by defect."""
+    right, sampling = "opacus as it is", "loader without Poisson sampling"
+    divisor = "expected batch from the data size (571, 819)"
+    public = "the same with a public divisor"
+    for name, optimizer, replayed, noise in (
+        (right, DPOptimizer, "", ""),
+        ("noise zC/m on each micro-batch", ShareOnEveryMicroBatch, "", OTHER_NOISE),
+        ("noise zC on each micro-batch", NoiseOnEveryMicroBatch, "", OTHER_NOISE),
+        ("clip after averaging", ClipAfterAveraging, MOVED, ""),
+        ("noise of the mean on the sum", NoiseOfTheMean, "", OTHER_NOISE),
+        ("sensitivity C/B of the sum", SensitivityOfTheMean, MOVED, ""),
+    ):
+        yield Check(name, "replay", replayed, partial(_replay, optimizer), 3)
+        tested = partial(_conformance, optimizer)
+        yield Check(name, "conformance", noise, tested, CONFORMANCE_RUNS)
+    for name, loop, found, plan, settings, size in (
+        (right, loops.honest, "", ZEROED, {}, None),
+        ("a noisy step for each micro-batch", _MICRO, "that often", POISSON, {}, None),
+        (sampling, loops.honest, "loader-not-poisson", ZEROED, SHUFFLED, None),
+        (divisor, loops.honest, DIVISOR, POISSON, {}, None),
+        (public, loops.honest, "", POISSON, {}, loops.BATCH),
+    ):
+        yield case(name, loop, found, plan, settings, method="ledger", divisor=size)
+    for name, method, audit, runs, private in (
+        (right, "attack, first batch", first_batch_audit, ATTACK_RUNS, True),
+        (sampling, "attack, first batch", first_batch_audit, ATTACK_RUNS, False),
+        (divisor, "attack, scale", expected_batch_audit, ATTACK_RUNS // 4, False),
+        (public, "attack, scale", expected_batch_audit, ATTACK_RUNS // 4, True),
+    ):
+        found = "" if private else "refuted"
+        yield Check(name, method, found, partial(_attack, audit, runs, private), 2 * runs)
+    yield Check("opacus' GDP number", "accounting", "claim-exceeded", _gdp_number, 0)
 
 
-_NOT_SAMPLED = "loader without Poisson sampling"
-_DIVISOR = "expected batch from the data size (571, 819)"
-CHECKS: tuple[Check, ...] = (
-    *_optimizer_checks("opacus as it is", DPOptimizer, far=False, noise=False),
-    Check("opacus as it is", "ledger", False, _observed(relation=ZeroOut())),
-    Check(
-        "opacus as it is", "attack, first batch", False, _attack(first_batch_audit, poisson=True)
-    ),
-    *_optimizer_checks(
-        "noise zC/m on each micro-batch", ShareOnEveryMicroBatch, far=False, noise=True
-    ),
-    *_optimizer_checks(
-        "noise zC on each micro-batch", NoiseOnEveryMicroBatch, far=False, noise=True
-    ),
-    Check("a noisy step for each micro-batch", "ledger", True, _step_of_each_micro_batch),
-    *_optimizer_checks("clip after averaging", ClipAfterAveraging, far=True, noise=False),
-    *_optimizer_checks("noise of the mean on the sum", NoiseOfTheMean, far=False, noise=True),
-    *_optimizer_checks("sensitivity C/B of the sum", SensitivityOfTheMean, far=True, noise=False),
-    Check(_NOT_SAMPLED, "ledger", True, _observed(poisson=False, relation=ZeroOut())),
-    Check(_NOT_SAMPLED, "attack, first batch", True, _attack(first_batch_audit, poisson=False)),
-    Check(_DIVISOR, "ledger", True, _observed()),
-    Check(_DIVISOR, "attack, scale", True, _attack(expected_batch_audit, public=False)),
-    Check("the same with a public divisor", "ledger", False, _observed(divisor=8)),
-    Check(
-        "the same with a public divisor",
-        "attack, scale",
-        False,
-        _attack(expected_batch_audit, public=True),
-    ),
-    Check("opacus' GDP number", "accounting", True, _gdp_number),
-)
-
-
-def run_checks(
-    checks: tuple[Check, ...] = CHECKS, seed: int = 0
-) -> Iterator[tuple[Check, Outcome, float]]:
-    """Every check with its outcome and its seconds."""
-    for check in checks:
-        begin = time.perf_counter()
-        outcome = check.look(seed)
-        yield check, outcome, time.perf_counter() - begin
+_EVERY = tuple(_checks())
+_SUBJECTS = list(dict.fromkeys(check.subject for check in _EVERY))
+CHECKS = tuple(sorted(_EVERY, key=lambda check: _SUBJECTS.index(check.subject)))

@@ -320,21 +320,15 @@ class Steps(nn.Module):
         return x
 
 
-def blended(parts: Parts) -> None:
+def blended(parts: Parts, x: Any, y: Any) -> None:
     """The gradient of each row made of all of them, before it is clipped."""
-    for _ in range(PASSES):
-        for x, y in parts.loader:
-            parts.optimizer.zero_grad()
-            parts.criterion(parts.model(x), y).backward()
-            for p in parts.optimizer.params:
-                p.grad_sample = p.grad_sample + p.grad_sample.sum(0)
-            parts.optimizer.step()
+    parts.optimizer.zero_grad()
+    parts.criterion(parts.model(x), y).backward()
+    for p in parts.optimizer.params:
+        p.grad_sample = p.grad_sample + p.grad_sample.sum(0)
+    parts.optimizer.step()
 
 
-def statistics(parts: Parts) -> None:
+def statistics(parts: Parts, x: Any, y: Any) -> None:
     """Inputs are normalised by what the data say, which no step sees."""
-    data = parts.loader.dataset.tensors[0]
-    mean = data.mean(0)
-    for _ in range(PASSES):
-        for x, y in parts.loader:
-            parts.step(x - mean, y)
+    parts.step(x - parts.loader.dataset.tensors[0].mean(0), y)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from audits.differences import differences
-from audits.outsourced.attacks import black_box_audit, curators, pairs
+from audits.outsourced.attacks import attack, curators, pairs
 from audits.outsourced.counterexample import DIMENSIONS, attack_curator, replay_audits
+from audits.result_table import run, show
 from dpaudit import AuditRecord
-from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import load_certificate
 from private_bo.outsourced import Curator
 
@@ -30,9 +30,9 @@ def refute(options: argparse.Namespace) -> int:
                 name = f"{curator.lower()}-{problem}-epsilon-{epsilon:.4g}.json"
                 options.folder.mkdir(parents=True, exist_ok=True)
                 path = certificate.save(options.folder / name)
-                _print(f"{path}: {certificate.verdict}")
+                show(f"{path}: {certificate.verdict}")
                 for audit in certificate.audits:
-                    _print(f"  {_line(audit)}")
+                    show(f"  {_line(audit)}")
                 refuted |= any(audit.refuted for audit in certificate.audits)
     return int(refuted)
 
@@ -42,9 +42,9 @@ def black_box(options: argparse.Namespace) -> int:
     wrong = False
     for curator in curators(options.epsilon):
         for pair in pairs(curator):
-            audit = black_box_audit(curator, pair, runs=options.runs, seed=options.seed)
-            _print(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
-            _print(f"  {_line(audit)} {audit.power}")
+            audit = attack(curator, pair, runs=options.runs, seed=options.seed)
+            show(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
+            show(f"  {_line(audit)} {audit.power}")
             wrong |= audit.refuted and not isinstance(curator, Curator)
     return int(wrong)
 
@@ -55,9 +55,9 @@ def replay(options: argparse.Namespace) -> int:
     for stated, found in replay_audits(load_certificate(options.file)):
         apart = differences(stated.to_dict(), found.to_dict())
         same = same and not apart
-        _print(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
+        show(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
         for difference in apart:
-            _print(f"  {difference}")
+            show(f"  {difference}")
     return 0 if same else 1
 
 
@@ -75,10 +75,6 @@ def _line(audit: AuditRecord) -> str:
     }
     shown = (f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in facts.items())
     return "; ".join([words, *shown])
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,12 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying.add_argument("file", type=Path)
     replaying.set_defaults(command=replay)
     options = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
-    try:
-        return command(options)
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    return run(lambda: options.command(options))
 
 
 if __name__ == "__main__":

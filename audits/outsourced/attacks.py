@@ -79,18 +79,31 @@ def disjoint_supports(curator: Curator, neighbours: Neighbours) -> AuditRecord:
     sine = float(np.linalg.norm(x_prime - x @ (x.T @ x_prime), 2))
     rounding = 8 * x.size * float(np.finfo(np.float64).eps)
     apart = curator.dimension >= curator.columns and sine > rounding
-    return AuditRecord(
-        refuted=apart,
+    return _record(
+        curator,
+        math.inf if apart else 0.0,
+        {"sine_of_largest_angle": sine, "rounding": rounding},
         method=COLUMN_SPACES_DIFFER,
-        claim_epsilon=curator.epsilon,
-        delta=curator.delta,
-        epsilon_lower=math.inf if apart else 0.0,
         confidence=None,
         runs=0,
         event="the release lies in the column space of x (x to x')",
         seed=None,
         pair=neighbours.to_dict(),
-        details={"sine_of_largest_angle": sine, "rounding": rounding, **_facts(curator)},
+    )
+
+
+def _record(
+    curator: OutsourcingCurator, lower: float, details: dict[str, Any], **fields: Any
+) -> AuditRecord:
+    """Of a lower bound on ε at the claim of a curator, with what a replay needs of it."""
+    facts = {"dimension": curator.dimension, "columns": curator.columns}
+    return AuditRecord(
+        refuted=lower > curator.epsilon,
+        claim_epsilon=curator.epsilon,
+        delta=curator.delta,
+        epsilon_lower=lower,
+        details={**details, "curator": type(curator).__name__, **facts},
+        **fields,
     )
 
 
@@ -124,31 +137,24 @@ def column_space_audit(
     epsilon, delta = curator.epsilon, curator.delta
     p_value = joint_p_value(counts, epsilon, delta, nuisance_error=alpha / 1000)
     lower = joint_lower_bound(counts, delta, 1 - alpha)
-    refuted = lower > epsilon
     needed = fewest_runs(epsilon, delta, alpha)
-    return AuditRecord(
-        refuted=refuted,
+    power = (
+        f"One event on one pair needs at least {needed} releases a side to refute this claim at "
+        f"error rate {alpha:g}, even if it never errs."
+    )
+    x, x_prime = ({"x": _summary(side, 0), "x_prime": _summary(side, 1)} for side in sides)
+    details = {"counts": counts.to_dict(), "p_value": p_value, "fewest_releases_a_side": needed}
+    return _record(
+        curator,
+        lower,
+        {**details, "residuals_on_x": x, "residuals_on_x_prime": x_prime},
         method=COLUMN_SPACE,
-        claim_epsilon=epsilon,
-        delta=delta,
-        epsilon_lower=lower,
         confidence=1 - alpha,
         runs=releases,
         event="residual on x < residual on x' (x to x')",
         seed=seed,
         pair=neighbours.to_dict(),
-        power=""
-        if refuted
-        else f"One event on one pair needs at least {needed} releases a side to refute this claim "
-        f"at error rate {alpha:g}, even if it never errs.",
-        details={
-            "counts": counts.to_dict(),
-            "p_value": p_value,
-            "fewest_releases_a_side": needed,
-            "residuals_on_x": {"x": _summary(sides[0], 0), "x_prime": _summary(sides[0], 1)},
-            "residuals_on_x_prime": {"x": _summary(sides[1], 0), "x_prime": _summary(sides[1], 1)},
-            **_facts(curator),
-        },
+        power="" if lower > epsilon else power,
     )
 
 
@@ -171,15 +177,6 @@ def _summary(side: list[tuple[float, float]], which: int) -> dict[str, float]:
     """Smallest and largest residual."""
     values = [pair[which] for pair in side]
     return {"least": min(values), "largest": max(values)}
-
-
-def _facts(curator: OutsourcingCurator) -> dict[str, Any]:
-    """What a replay needs of the curator."""
-    return {
-        "curator": type(curator).__name__,
-        "dimension": curator.dimension,
-        "columns": curator.columns,
-    }
 
 
 CANARIES = "reconstruction of canary rows"
@@ -265,24 +262,19 @@ def canary_audit(
     every = min(correct) == canaries
     epsilon, delta = curator.epsilon, curator.delta
     lower = _lower_bound(canaries, releases, delta, alpha) if every else 0.0
-    return AuditRecord(
-        refuted=lower > epsilon,
+    chance = _chance(canaries, releases, epsilon, delta) if every else 1.0
+    error = max(error for _, error in results)
+    return _record(
+        curator,
+        lower,
+        {"correct": correct, "largest_error_of_a_row": error, "p_value": chance},
         method=CANARIES,
-        claim_epsilon=epsilon,
-        delta=delta,
-        epsilon_lower=lower,
         confidence=1 - alpha,
         runs=releases,
         event="every canary is guessed right in every release",
         seed=seed,
         pair={"problem": problem, "canaries": canaries, "move": "1 towards the origin"},
         power="" if every else "Any release from which all canaries can be read would be refuted.",
-        details={
-            "correct": correct,
-            "largest_error_of_a_row": max(error for _, error in results),
-            "p_value": _chance(canaries, releases, epsilon, delta) if every else 1.0,
-            **_facts(curator),
-        },
     )
 
 
@@ -350,11 +342,9 @@ def branch_audit(
         alpha: error rate of the verdict.
         seed: of the experiment.
     """
-    return audit_release(
-        curator.audit_release,
+    return attack(
+        curator,
         boundary_pair(curator.omega, offset=offset),
-        epsilon=curator.epsilon,
-        delta=curator.delta,
         runs=runs,
         confidence=1 - alpha,
         seed=seed,
@@ -371,24 +361,10 @@ def lattice_pair(per_axis: int = 10) -> AuditPair:
     return AuditPair(rows.tolist(), moved.tolist(), f"corner of a {per_axis} × {per_axis} grid")
 
 
-def black_box_audit(
-    curator: OutsourcingCurator,
-    pair: AuditPair,
-    *,
-    runs: int = 10_000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> AuditRecord:
-    """The engine's own attack on a pair, at the curator's (ε, δ)."""
-    return audit_release(
-        curator.audit_release,
-        pair,
-        epsilon=curator.epsilon,
-        delta=curator.delta,
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
-    )
+def attack(subject: Any, pair: AuditPair, **how: Any) -> AuditRecord:
+    """The engine's attack on a pair at the (ε, δ) of a subject, with no score if none is given."""
+    claim = {"epsilon": subject.epsilon, "delta": subject.delta}
+    return audit_release(subject.audit_release, pair, **claim, **how)
 
 
 def pairs(curator: OutsourcingCurator) -> tuple[AuditPair, ...]:

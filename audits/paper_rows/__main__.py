@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from audits.paper_rows.page import Page, headlines, number_text
@@ -17,29 +17,21 @@ from audits.paper_rows.recording import (
     record,
     spot_checks,
 )
-from audits.paper_rows.rows import Outcome, changes, measure_all, rows_of, table_in
+from audits.paper_rows.rows import changes, measure_all, rows_of, table_in
+from audits.result_table import Record, run, say, show
 from dpaudit.base import files
-from dpaudit.base.errors import DpAuditError
 from dpaudit.base.toml_tables import chosen
 
 DISAGREES = 1
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-def _shown(outcome: Outcome) -> str:
-    row, measured = outcome.row, outcome.measured
-    lines = [f"{row.id}  {row.place}: {row.claim}", f"  {measured.verdict}: {measured.because}"]
-    return "\n".join([*lines, *(f"  - {number_text(number)}" for number in measured.numbers)])
-
-
 def _only(given: argparse.Namespace) -> int:
     """Print some rows; write nothing."""
-    for outcome in measure_all(rows_of(given.only), workers=given.workers):
-        _say(_shown(outcome))
+    for name, found in measure_all(rows_of(given.only), workers=given.workers).items():
+        show(f"{name}  {found['place']}: {found['claim']}")
+        show(f"  {found['verdict']}: {found['because']}")
+        for number in found["numbers"]:
+            show(f"  - {number_text(number)}")
     return 0
 
 
@@ -49,7 +41,7 @@ def _record(given: argparse.Namespace) -> int:
     for name in given.record or known:
         chosen(known, record=name)
         record(known[name], given.folder, missing=given.missing, workers=given.workers)
-        _say(f"{name}: recorded")
+        show(f"{name}: recorded")
     return 0
 
 
@@ -66,23 +58,24 @@ def _page(given: argparse.Namespace) -> int:
         if not spot.agrees
     ]
     wrong += [] if given.full else changes(outcomes, given.folder)
-    page = Page({outcome.row.id: outcome for outcome in outcomes}, records, spots)
+    page = Page(outcomes, records, spots)
     if wrong and not given.full:
-        sys.stderr.write("\n".join([*wrong, "Nothing was written; see --full.", ""]))
+        say("\n".join([*wrong, "Nothing was written; see --full."]))
         return DISAGREES
     if any(spot.found is None for spot in spots):
-        _say(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
+        show(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
         return 0
-    table_in(given.folder).write({outcome.row.id: outcome.record for outcome in outcomes})
+    table_in(given.folder).write(outcomes)
     for ending in (".md", ".html"):
         files.write(given.folder.with_suffix(ending), page.render(ending))
-    _say("\n".join(headlines(page)))
+    show("\n".join(headlines(page)))
     return DISAGREES if wrong else 0
 
 
-def _rows_of(experiment: str, outcomes: Sequence[Outcome]) -> str:
+def _rows_of(experiment: str, outcomes: Mapping[str, Record]) -> str:
     """The rows that rest on a record."""
-    return ", ".join(each.row.id for each in outcomes if experiment in each.recorded) or "no row"
+    names = (name for name, found in outcomes.items() if experiment in found["records"])
+    return ", ".join(names) or "no row"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,18 +89,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes")
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: what matters is raised
-    try:
-        if given.only:
-            return _only(given)
-        if given.record is not None:
-            return _record(given)
-        if given.full:
-            given.record = []
-            _record(given)
-        return _page(given)
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    return run(lambda: _asked(given))
+
+
+def _asked(given: argparse.Namespace) -> int:
+    if given.only:
+        return _only(given)
+    if given.record is not None:
+        return _record(given)
+    if given.full:
+        given.record = []
+        _record(given)
+    return _page(given)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,6 @@ class Verdict(StrEnum):
     NOT_POSSIBLE = "not possible"
     NOT_RUN = "not run"
 
-    @property
-    def decided(self) -> bool:
-        """Whether runs or computations decided it."""
-        return self not in (Verdict.NOT_POSSIBLE, Verdict.NOT_RUN)
-
 
 @dataclass(frozen=True)
 class Number:
@@ -67,7 +62,22 @@ class Number:
     def paired(cls, record: Recording, one: str, other: str, *, average: bool = True) -> Number:
         """One cell's regret less another's, trial by trial: over all rounds, or at the end."""
         what = f"{one} less {other}, {'mean of all rounds' if average else 'at the end'}"
-        return cls(what, *record.less(one, other, average=average), record.cell(one).trials)
+        return cls.less(what, record, one, other, average=average)
+
+    @classmethod
+    def less(
+        cls,
+        what: str,
+        record: Recording,
+        one: str,
+        other: str,
+        paper: float | None = None,
+        *,
+        average: bool = False,
+    ) -> Number:
+        """The same in other words."""
+        mean, error = record.less(one, other, average=average)
+        return cls(what, mean, error, record.cell(one).trials, paper)
 
     @property
     def below(self) -> bool:
@@ -131,11 +141,6 @@ def judge_agreement(
     found = sum(number.agrees(relative) for number in printed)
     text = f"{found} of {len(printed)} printed numbers came out. {because}"
     return judge(found == len(printed), listed, text)
-
-
-def not_worse(difference: tuple[float, float]) -> bool:
-    """Whether regret that is this much more (mean, standard error) may as well be none."""
-    return difference[0] <= ERRORS * difference[1]
 
 
 def exponent(cell: Cell) -> tuple[float, float, int]:

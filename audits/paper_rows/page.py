@@ -13,14 +13,16 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from audits.paper_rows.measurement import Number, Verdict
+from audits.paper_rows.measurement import Verdict
 from audits.paper_rows.pictures import pictures_of
 from audits.paper_rows.recording import Recording, Spot, command_of, experiments
-from audits.paper_rows.rows import PAPERS, Outcome, Paper
-from audits.result_table import render
+from audits.paper_rows.rows import PAPERS
+from audits.result_table import Record, render
 
 TITLE = "What four papers state, and what comes out here"
 HEADS = ("row", "statement", "what came out", "verdict", "command")
+UNDECIDED = (Verdict.NOT_POSSIBLE, Verdict.NOT_RUN)
+"""Of what neither runs nor computations decided anything."""
 NOTES = (
     "One row for each theorem, lemma, algorithm, table and panel. A verdict follows from the "
     "numbers by a rule in the code, which the row states; nobody types it. “Improved” is a claim "
@@ -38,18 +40,14 @@ class Page:
     """What is shown.
 
     Attributes:
-        outcomes: of the rows, by id.
+        outcomes: what came out for the rows, by id.
         records: by the name of the experiment.
         spots: trials that were run again.
     """
 
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, Record]
     records: Mapping[str, Recording]
     spots: Sequence[Spot]
-
-    def of(self, paper: Paper) -> list[Outcome]:
-        """The outcomes of a paper's rows, in their order."""
-        return [self.outcomes[row.id] for row in paper.rows if row.id in self.outcomes]
 
     @property
     def sources(self) -> Iterator[tuple[str, str, int, int, str]]:
@@ -63,7 +61,7 @@ class Page:
         sections = [
             (
                 paper,
-                self.of(paper),
+                {row.id: self.outcomes[row.id] for row in paper.rows if row.id in self.outcomes},
                 [Markup(x) for name in paper.pictures for x in pictures_of(self.records, name)],
             )
             for paper in PAPERS
@@ -75,21 +73,17 @@ class Page:
             headlines=list(headlines(self)),
             notes=NOTES,
             heads=HEADS,
+            undecided=UNDECIDED,
             sections=[section for section in sections if section[1]],
             records=list(self.sources),
         )
 
 
-def counts(outcomes: Mapping[str, Outcome]) -> dict[Verdict, int]:
-    """How often each verdict was given, without those that never were."""
-    found = [outcome.measured.verdict for outcome in outcomes.values()]
-    return {verdict: found.count(verdict) for verdict in Verdict if verdict in found}
-
-
 def headlines(page: Page) -> Iterator[str]:
     """The outcome in sentences."""
-    found = counts(page.outcomes)
-    decided = sum(count for verdict, count in found.items() if verdict.decided)
+    verdicts = [record["verdict"] for record in page.outcomes.values()]
+    found = {each: verdicts.count(each) for each in Verdict if each in verdicts}
+    decided = sum(verdict not in UNDECIDED for verdict in verdicts)
     listed = ", ".join(f"{count} {verdict}" for verdict, count in found.items())
     yield f"{len(page.outcomes)} rows, {decided} decided by runs or computations: {listed}."
     agree = sum(spot.agrees for spot in page.spots)
@@ -127,8 +121,8 @@ def _grouped(text: str) -> str:
     return sign + digits + dot + rest
 
 
-def number_text(number: Number) -> str:
+def number_text(number: Record) -> str:
     """One number of a row, in words."""
-    runs = f" ({number.runs} runs)" if number.runs else ""
-    printed = "" if number.paper is None else f"; paper: {value_text(number.paper)}"
-    return f"{number.what}: {value_text(number.ours, number.error)}{runs}{printed}"
+    runs = f" ({number['runs']} runs)" if number["runs"] else ""
+    printed = "" if number["paper"] is None else f"; paper: {value_text(number['paper'])}"
+    return f"{number['what']}: {value_text(number['ours'], number['error'])}{runs}{printed}"

@@ -16,6 +16,7 @@ import numpy as np
 from audits.paper_rows.measures.outsourced import TABLES
 from audits.paper_rows.measures.outsourced import label as curator_label
 from audits.paper_rows.recording import Cell, Recording, experiments
+from audits.result_table import render
 from dpaudit.base import files
 from private_bo.gp.types import Array
 
@@ -59,62 +60,41 @@ def drawn(title: str, lines: Sequence[Line], x: str, y: str) -> str:
         x: name of the horizontal axis.
         y: name of the vertical axis.
     """
-    right = max(float(line.x.max()) for line in lines)
-    left = min(float(line.x.min()) for line in lines)
+    first, last = (
+        float(end(np.concatenate([line.x for line in lines]))) for end in (np.min, np.max)
+    )
     top = max(float((line.mean + line.error).max()) for line in lines) or 1.0
-    across = (WIDTH - LEFT - RIGHT) / max(right - left, 1e-12)
-    up = (HEIGHT - TOP - BOTTOM) / top
+    floor, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    across, up = (right - LEFT) / max(last - first, 1e-12), (floor - TOP) / top
 
     def place(at: Array, value: Array) -> str:
-        xs = LEFT + (at - left) * across
-        ys = HEIGHT - BOTTOM - np.maximum(value, 0.0) * up
+        xs, ys = LEFT + (at - first) * across, floor - np.maximum(value, 0.0) * up
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
 
-    height = HEIGHT + _LEGEND * len(lines) + 4
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" role="img" font-size="10.5" fill="currentColor">',
-        f"<title>{escape(title)}</title>",
-        f'<text x="{LEFT}" y="13" font-weight="600">{escape(title)}</text>',
-        *_axes(left, right, top, across, up, (x, y)),
-    ]
-    for number, line in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
-        if line.error.any():
-            around = np.concatenate([line.x, line.x[::-1]])
-            band = np.concatenate([line.mean + line.error, (line.mean - line.error)[::-1]])
-            points = place(around, band)
-            parts.append(f'<polygon points="{points}" fill="{colour}" fill-opacity=".18"/>')
-        dash = ' stroke-dasharray="4 3"' if line.dashed else ""
-        style = f'fill="none" stroke="{colour}" stroke-width="1.6"{dash}'
-        parts.append(f'<polyline points="{place(line.x, line.mean)}" {style}/>')
-        at = HEIGHT + _LEGEND * number + 6
-        parts.append(f'<path d="M{LEFT} {at - 4}h18" {style}/>')
-        parts.append(f'<text x="{LEFT + 24}" y="{at}">{escape(line.label)}</text>')
-    return "\n".join([*parts, "</svg>"])
+    def band(line: Line) -> str:
+        around = np.concatenate([line.mean + line.error, (line.mean - line.error)[::-1]])
+        return place(np.concatenate([line.x, line.x[::-1]]), around) if line.error.any() else ""
 
-
-def _axes(
-    left: float, right: float, top: float, across: float, up: float, names: tuple[str, str]
-) -> Iterator[str]:
-    floor = HEIGHT - BOTTOM
-    yield (
-        f'<path d="M{LEFT} {TOP}V{floor}H{WIDTH - RIGHT}" fill="none" stroke="currentColor" '
-        'stroke-opacity=".5"/>'
-    )
-    for value in _ticks(0.0, top, 4):
-        at = floor - value * up
-        yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{_tick(value)}</text>'
-        grid = 'stroke="currentColor" stroke-opacity=".1"'
-        yield f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" {grid}/>'
-    for value in _ticks(left, right, 5):
-        at = LEFT + (value - left) * across
-        yield f'<text x="{at:.1f}" y="{floor + 13}" text-anchor="middle">{_tick(value)}</text>'
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    yield f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(names[0])}</text>'
-    yield (
-        f'<text transform="translate(10 {(TOP + floor) / 2}) rotate(-90)" '
-        f'text-anchor="middle">{escape(names[1])}</text>'
+    return render(
+        Path(__file__).parent / "templates" / "picture.svg.j2",
+        *(escape, _tick),
+        title=title,
+        x=x,
+        y=y,
+        width=WIDTH,
+        height=HEIGHT + _LEGEND * len(lines) + 4,
+        below=HEIGHT,
+        left=LEFT,
+        right=right,
+        top=TOP,
+        floor=floor,
+        legend=_LEGEND,
+        upwards=[(value, floor - value * up) for value in _ticks(0.0, top, 4)],
+        across=[(value, LEFT + (value - first) * across) for value in _ticks(first, last, 5)],
+        lines=[
+            (COLOURS[number % len(COLOURS)], line, place(line.x, line.mean), band(line))
+            for number, line in enumerate(lines)
+        ],
     )
 
 

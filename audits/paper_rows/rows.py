@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from audits.paper_rows.measurement import ERRORS, Measurement, Number, Verdict
-from audits.paper_rows.measures import code
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
-from audits.result_table import Record, ResultTable, in_order
+from audits.result_table import Record, ResultTable, is_failed
 from dpaudit.base.errors import InputError
 
 FILES = Path(__file__).parent / "claims"
@@ -25,10 +24,9 @@ MEASURES = "audits.paper_rows.measures"
 TIMINGS = frozenset({"local.cheaper"})
 """Measures of processor time, which differ from run to run; the verdict must not."""
 _ROUNDING = 1e-4
-TESTS = "code.tests"
 
 
-class _NotRunError(Exception):
+class _NotRunError(InputError):
     """A record that is not there."""
 
 
@@ -84,39 +82,6 @@ class Paper:
     rows: tuple[Row, ...]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a row.
-
-    Attributes:
-        row: which.
-        measured: numbers, verdict and reason.
-        recorded: experiments whose records it was read from.
-    """
-
-    row: Row
-    measured: Measurement
-    recorded: tuple[str, ...] = ()
-
-    @property
-    def record(self) -> Record:
-        """What is kept of it."""
-        return self.row.asked | {
-            "verdict": str(self.measured.verdict),
-            "because": self.measured.because,
-            "numbers": [vars(number) for number in self.measured.numbers],
-            "command": self.row.command,
-            "records": list(self.recorded),
-        }
-
-    @classmethod
-    def of(cls, row: Row, record: Record) -> Outcome:
-        """The outcome of a record."""
-        numbers = tuple(Number(**number) for number in record["numbers"])
-        measured = Measurement(numbers, Verdict(record["verdict"]), record["because"])
-        return cls(row, measured, tuple(record["records"]))
-
-
 def _paper(path: Path) -> Paper:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = tuple(Row(**row) for row in table.pop("row"))
@@ -157,15 +122,13 @@ def measuring(name: str) -> Callable[..., Measurement]:
     return found  # type: ignore[no-any-return]
 
 
-def measure(row: Row, folder: Path = FOLDER) -> Outcome:
-    """Measure a row now, from records where it needs runs.
+def measure(row: Row, _: Record | None = None, *, folder: Path = FOLDER) -> Record:
+    """What comes out for a row now: numbers, a verdict and why, and what it was read from.
 
     Args:
         row: which.
-        folder: of the records.
+        folder: of the records, which are read where the row needs runs.
     """
-    if row.impossible:
-        return Outcome(row, Measurement((), Verdict.NOT_POSSIBLE, row.impossible))
     read: list[str] = []
 
     def records(name: str) -> Recording:
@@ -176,64 +139,75 @@ def measure(row: Row, folder: Path = FOLDER) -> Outcome:
         return found
 
     try:
-        found = measuring(row.measure)(records, **row.arguments)
+        found = Measurement((), Verdict.NOT_POSSIBLE, row.impossible)
+        if not row.impossible:
+            found = measuring(row.measure)(records, **row.arguments)
     except _NotRunError as missing:
-        text = f"There is no record of {missing}."
-        return Outcome(row, Measurement((), Verdict.NOT_RUN, text))
+        found = Measurement((), Verdict.NOT_RUN, f"There is no record of {missing}.")
     except InputError as error:
         if VARIABLE not in str(error):
             raise
-        return Outcome(row, Measurement((), Verdict.NOT_RUN, f"Its data are missing: {error}"))
-    numbers = tuple(_plain(number) for number in found.numbers)
-    measured = Measurement(numbers, Verdict(found.verdict), found.because)
-    return Outcome(row, measured, tuple(dict.fromkeys(read)))
+        found = Measurement((), Verdict.NOT_RUN, f"Its data are missing: {error}")
+    return {
+        "verdict": str(found.verdict),
+        "because": found.because,
+        "numbers": [_plain(number) for number in found.numbers],
+        "command": row.command,
+        "records": [] if found.verdict is Verdict.NOT_RUN else list(dict.fromkeys(read)),
+    }
 
 
-def _plain(number: Number) -> Number:
+def _plain(number: Number) -> Record:
     """Python's own numbers, rounded to what is worth writing down."""
     paper = None if number.paper is None else float(number.paper)
     ours, error = (float(f"{value:.6g}") for value in (number.ours, number.error))
-    return Number(number.what, ours, error, int(number.runs), paper)
+    return vars(Number(number.what, ours, error, int(number.runs), paper))
 
 
-def measure_all(rows: Iterable[Row], *, workers: int = 1, folder: Path = FOLDER) -> list[Outcome]:
-    """Measure rows, in their order; the outcome does not depend on the workers."""
-    listed = tuple(rows)
-    tested = tuple(row for row in listed if row.measure == TESTS)
-    groups = [group for group in (tested, *((r,) for r in listed if r not in tested)) if group]
-    outcomes = in_order(partial(_measure_each, folder), groups, workers)
-    found = {outcome.row.id: outcome for group in outcomes for outcome in group}
-    return [found[row.id] for row in listed]
-
-
-def _measure_each(folder: Path, rows: tuple[Row, ...]) -> list[Outcome]:
-    code.prefetch(node for row in rows if row.measure == TESTS for node in row.arguments["nodes"])
-    return [measure(row, folder) for row in rows]
+def table_of(path: Path | None, rows: Iterable[Row]) -> ResultTable:
+    """Rows, with what was measured of them."""
+    return ResultTable(path, {row.id: row for row in rows}, lambda row: row.asked)
 
 
 def table_in(folder: Path) -> ResultTable:
     """All rows, with what was measured of them before."""
-    return ResultTable(folder / "rows.json", {row.id: row for row in rows_of()}, lambda r: r.asked)
+    return table_of(folder / "rows.json", rows_of())
 
 
-def changes(outcomes: Iterable[Outcome], folder: Path = FOLDER) -> Iterator[str]:
+def measure_all(
+    rows: Iterable[Row], *, workers: int = 1, folder: Path = FOLDER
+) -> dict[str, Record]:
+    """What comes out for each row, in their order; it does not depend on the workers.
+
+    Raises:
+        InputError: if something stopped a row.
+    """
+    found = table_of(None, rows).measure(partial(measure, folder=folder), workers=workers)
+    for record in found.values():
+        if is_failed(record):
+            raise InputError(record["error"])
+    return found
+
+
+def changes(outcomes: Mapping[str, Record], folder: Path = FOLDER) -> Iterator[str]:
     """A sentence for each row that says something else than the results on disk.
 
     Args:
         outcomes: as they are now.
         folder: of the results; where there are none, nothing has changed.
     """
-    before = table_in(folder).load()
-    for outcome in outcomes:
-        row, now, old = outcome.row, outcome.record, before.get(outcome.row.id)
-        if old is None or old | row.asked != old:
+    table = table_in(folder)
+    before = table.load()
+    for name, now in outcomes.items():
+        old = before.get(name)
+        if old is None or not table.is_of(name, old):
             continue
-        if outcome.measured.verdict is Verdict.NOT_RUN:  # its data are not at hand
+        if now["verdict"] == Verdict.NOT_RUN:  # its data are not at hand
             continue
         if old["verdict"] != now["verdict"]:
-            yield f"{row.id}: was {old['verdict']}, is {now['verdict']}."
-        elif row.measure not in TIMINGS:
-            yield from _moved(row.id, old["numbers"], now["numbers"])
+            yield f"{name}: was {old['verdict']}, is {now['verdict']}."
+        elif table.cells[name].measure not in TIMINGS:
+            yield from _moved(name, old["numbers"], now["numbers"])
 
 
 def _moved(row: str, old: list[dict[str, float]], new: list[dict[str, float]]) -> Iterator[str]:

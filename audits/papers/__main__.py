@@ -10,14 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audits.papers.generating import PROJECT, REPORTS, compare, generate
-from dpaudit.base.errors import DpAuditError
-from dpaudit.certificate import Certificate
+from audits.result_table import run, show
 from dpaudit.workflow.outcomes import status_of
-
-
-def _print(name: str, certificate: Certificate) -> None:
-    sys.stdout.write(f"{name}: {status_of(certificate)}\n")
-    sys.stdout.flush()
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -26,18 +20,20 @@ def _compare(options: argparse.Namespace) -> int:
     for file, apart in compare(
         options.compare, options.project, options.folder, workers=options.workers
     ):
-        lines = [f"{file}: {each}" for each in apart] or [f"{file}: same"]
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
+        for each in apart or ("same",):
+            show(f"{file}: {each}")
         found += len(apart)
     return int(found > 0)
 
 
 def _make(options: argparse.Namespace) -> int:
     certificates = generate(
-        options.project, options.folder, workers=options.workers, progress=_print
+        options.project,
+        options.folder,
+        workers=options.workers,
+        progress=lambda name, certificate: show(f"{name}: {status_of(certificate)}"),
     )
-    sys.stdout.write(f"{len(certificates)} reports; begin with {options.folder / 'index.html'}\n")
+    show(f"{len(certificates)} reports; begin with {options.folder / 'index.html'}")
     return 0
 
 
@@ -61,11 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: what matters is raised, or a finding
-    try:
-        return _make(options) if options.compare is None else _compare(options)
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    return run(lambda: (_make if options.compare is None else _compare)(options))
 
 
 if __name__ == "__main__":

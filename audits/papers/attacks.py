@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.federated import game
+from audits.outsourced.attacks import attack
 from audits.outsourced.counterexample import attack_curator
 from dpaudit import AuditPair, AuditRecord
-from dpaudit.auditing import LinearScore, audit_release
+from dpaudit.auditing import LinearScore
 from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.targets import configuration
@@ -97,19 +98,10 @@ def likelihood_ratio_audit(
         seed: of the experiment.
     """
     pair = farthest(subject)
-    record = audit_release(
-        subject.audit_release,
-        pair,
-        epsilon=subject.epsilon,
-        delta=subject.delta,
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
-        # For Gaussian noise that is isotropic on the contributions, the log-likelihood ratio is
-        # this inner product and a constant.
-        score=LinearScore(tuple(_move(subject, pair).ravel().tolist())),
-        learn=False,
-    )
+    # For Gaussian noise that is isotropic on the contributions, the log-likelihood ratio is this
+    # inner product and a constant.
+    score = LinearScore(tuple(_move(subject, pair).ravel().tolist()))
+    record = attack(subject, pair, runs=runs, confidence=confidence, seed=seed, score=score)
     facts = {**record.details, "null": "(ε, δ) alone", "why_this_pair": pair.why}
     return replace(record, method=METHOD, details=facts)
 

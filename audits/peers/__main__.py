@@ -9,8 +9,8 @@ from pathlib import Path
 
 from audits.peers.cells import FAILED, RUNS, measure, table_of
 from audits.peers.page import page
+from audits.result_table import run
 from dpaudit.base import files
-from dpaudit.base.errors import DpAuditError
 
 RESULTS = Path("reports/auditors/auditors.json")
 
@@ -23,16 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, nargs="+", choices=RUNS, default=RUNS, help="a side")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
+    return run(lambda: _measured(given))
+
+
+def _measured(given: argparse.Namespace) -> int:
     table = table_of(given.results)
-    try:
-        for runs in () if given.render else given.runs:
-            measure(table, runs=(runs,), only=given.only)
-        files.write(
-            given.results.with_suffix(".md"), page(table.found(), table.load().get(FAILED, {}))
-        )
-    except DpAuditError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    for runs in () if given.render else given.runs:
+        measure(table, runs=(runs,), only=given.only)
+    text = page(table.found(), table.load().get(FAILED, {}))
+    files.write(given.results.with_suffix(".md"), text)
     return 0
 
 

@@ -11,9 +11,8 @@ import json
 import math
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ import numpy as np
 
 from audits.catalogue import ENTRIES
 from audits.catalogue.entry import Entry
-from audits.result_table import Environment, Record, ResultTable
-from dpaudit.auditing import audit_release
+from audits.catalogue.measuring import CONFIDENCE, audit_entry
+from audits.result_table import Environment, Record, ResultTable, processor_time
 from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
@@ -32,9 +31,6 @@ HERE = Path(__file__).parent
 PLACE = Path("out/peers")
 RUNS = (1_000, 10_000, 100_000)
 TAKES = ("all", "pure", "gaussian", "curve")
-LEE, CHEN, LYU = 7.0175, 7.3477, 0.6349
-"""The sparse vectors' ε of these very pairs: the largest absolute log ratio of all patterns of
-answers, each integrated over the threshold's noise; rounded up. The test integrates them again."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +78,8 @@ class Row:
         np.savez(file, **scores, **{name: side.reshape(runs, -1) for name, side in drawn.items()})
 
 
-ROWS = (
-    Row("Laplace, half the scale", "Laplace, half the scale", sign=-1.0),
-    Row("Laplace, 0.9 of the scale", "Laplace, 0.9 of the scale", sign=-1.0),
-    Row("histogram, scale ε for 1/ε", "histogram, scale ε for 1/ε"),
-    Row("Gaussian, half of σ", "Gaussian, half of σ", sign=-1.0, gaussian=True),
-    Row("subsampled Gaussian that never samples", "subsampled Gaussian, never sampling"),
-    Row("noisy max that returns the value", "noisy max, returns the value", sign=-1.0),
-    Row("sparse vector, Lee and Clifton, c = 5", "sparse vector, Lee and Clifton", LEE),
-    Row("sparse vector, Stoddard: no query noise", "sparse vector, Stoddard", math.inf),
-    Row("sparse vector, Chen: no cutoff", "sparse vector, Chen", CHEN),
-    Row("sparse vector, Roth's notes: releases the noisy query", "sparse vector, Roth (rare leak)"),
-    Row("Laplace", "Laplace (right)", sign=-1.0),
-    Row("analytic Gaussian", "Gaussian (right)", sign=-1.0, gaussian=True),
-    Row("sparse vector, Lyu's Algorithm 1", "sparse vector, Lyu (right)", LYU),
-)
+_TABLES = files.read_toml(HERE / "tools.toml", what="tools")
+ROWS = tuple(Row(**fields) for fields in _TABLES["row"])
 
 
 @dataclass(frozen=True)
@@ -156,7 +139,7 @@ def read(tables: list[dict[str, Any]]) -> tuple[Tool, ...]:
     return tools
 
 
-TOOLS = read(files.read_toml(HERE / "tools.toml", what="tools")["tool"])
+TOOLS = read(_TABLES["tool"])
 
 
 @dataclass(frozen=True)
@@ -197,7 +180,6 @@ def table_of(results: Path) -> ResultTable:
     return ResultTable(results, CELLS, lambda cell: cell.asked)
 
 
-CONFIDENCE = 0.95
 SEEDS, SEEDS_RIGHT = 10, 60
 """Audits of a wrong row and of a right one, at most."""
 LEAST, ENOUGH = 3, 8.0
@@ -214,19 +196,12 @@ class ToolEndedError(DpAuditError):
 
 def own(tool: Tool, row: Row, runs: int, seed: int) -> Record:
     """One audit by dpaudit: bound, verdict and processor time, in which the runs are drawn too."""
-    entry, before = row.entry, _used()
-    known = {"score": None if tool.setting == "learned" else entry.score}
-    known |= {"curve": entry.curve if tool.setting == "curve" else None}
-    claim = {"epsilon": entry.claim.epsilon, "delta": entry.claim.delta, "confidence": CONFIDENCE}
-    how = {"runs": runs, "seed": seed, "timeout": None}
-    record = audit_release(entry.release, entry.pair, **claim, **known, **how)
-    bound = record.epsilon_lower or 0.0
-    return {"bound": bound, "rejected": record.refuted, "seconds": _used() - before}
-
-
-def _used() -> float:
-    """Processor time of this process and of its children."""
-    return time.process_time() + sum(os.times()[2:4])
+    score = None if tool.setting == "learned" else row.entry.score
+    curve = row.entry.curve if tool.setting == "curve" else None
+    entry, before = replace(row.entry, score=score, curve=curve, runs=runs), processor_time()
+    record = audit_entry(entry, seed, confidence=CONFIDENCE, whole=True)
+    seconds = processor_time() - before
+    return {"bound": record.epsilon_lower or 0.0, "rejected": record.refuted, "seconds": seconds}
 
 
 @contextlib.contextmanager

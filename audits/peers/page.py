@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from audits.peers.cells import CONFIDENCE, HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
+from audits.catalogue.measuring import CONFIDENCE, Rate
+from audits.peers.cells import HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
 from audits.result_table import Record, render
-from dpaudit.auditing.evidence.joint import clopper_pearson
 from dpaudit.base.errors import InputError
 
 OURS = TOOLS[0]
 RIGHT = tuple(row for row in ROWS if row.entry.right)
 WRONG = tuple(row for row in ROWS if not row.entry.right)
 NOTHING = {"bounds": (), "refuted": 0, "seconds": ()}
-Count = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,16 @@ class PeerResults:
             pass
         raise InputError(f"results of {name!r} need bounds, refuted and seconds; measure it anew.")
 
-    def rate(self, tool: Tool, rows: Iterable[Row], sizes: Iterable[int] = RUNS) -> Count:
+    def rate(self, tool: Tool, rows: Iterable[Row], sizes: Iterable[int] = RUNS) -> Rate:
         """Refutations among audits."""
         cells = [self.cell(tool, row, size) for row in rows for size in sizes]
-        return sum(c["refuted"] for c in cells), sum(len(c["seconds"]) for c in cells)
+        return Rate(sum(c["refuted"] for c in cells), sum(len(c["seconds"]) for c in cells))
 
-    def above(self, tool: Tool, rows: Iterable[Row] = ROWS) -> Count:
+    def above(self, tool: Tool, rows: Iterable[Row] = ROWS) -> Rate:
         """Bounds above the true ε among bounds, where the true ε is finite."""
         pairs = [(row.truth, self.cell(tool, row, n)["bounds"]) for row in rows for n in RUNS]
         over = [bound > truth for truth, bounds in pairs if truth < math.inf for bound in bounds]
-        return sum(over), len(over)
+        return Rate(sum(over), len(over))
 
     def ratios(self, tool: Tool, rows: Iterable[Row], sizes: Iterable[int] = RUNS) -> list[float]:
         """Median processor times over dpaudit's, of cells where both are known."""
@@ -65,7 +64,7 @@ class PeerResults:
     def holds(self, tool: Tool) -> bool:
         """Whether what was seen of its errors agrees with the stated confidence."""
         counts = (self.rate(tool, RIGHT), self.above(tool))
-        return all(_interval(*count)[0] <= 1 - CONFIDENCE for count in counts if count[1])
+        return all(count.interval[0] <= 1 - CONFIDENCE for count in counts)
 
     def better(self) -> Iterator[tuple[Row, int, Tool]]:
         """Where another tool, whose errors are as stated, refutes more or has the higher bound."""
@@ -77,27 +76,22 @@ class PeerResults:
                 yield row, size, tool
 
     def _standing(self, tool: Tool, row: Row, runs: int) -> tuple[float, float]:
-        hits, trials = self.rate(tool, (row,), (runs,))
-        return (round(hits / trials, 1) if trials else -1.0), self.bound(tool, row, runs)
+        rate = self.rate(tool, (row,), (runs,))
+        share = round(rate.hits / rate.trials, 1) if rate.trials else -1.0
+        return share, self.bound(tool, row, runs)
 
 
-def _interval(hits: int, trials: int) -> tuple[float, float]:
-    return clopper_pearson(hits, trials, 1 - CONFIDENCE)
+def _count(rate: Rate) -> str:
+    return f"{rate.hits}/{rate.trials}" if rate.trials else "–"
 
 
-def _count(rate: Count) -> str:
-    return f"{rate[0]}/{rate[1]}" if rate[1] else "–"
+def _portion(rate: Rate) -> str:
+    return f"{100 * rate.hits / rate.trials:.0f} %" if rate.trials else "–"
 
 
-def _portion(rate: Count) -> str:
-    return f"{100 * rate[0] / rate[1]:.0f} %" if rate[1] else "–"
-
-
-def _share(rate: Count) -> str:
-    if not rate[1]:
-        return "–"
-    low, high = (100 * end for end in _interval(*rate))
-    return f"{rate[0]} of {rate[1]} ({low:.1f}–{high:.1f} %)"
+def _share(rate: Rate) -> str:
+    low, high = (100 * end for end in rate.interval)
+    return f"{rate.hits} of {rate.trials} ({low:.1f}–{high:.1f} %)" if rate.trials else "–"
 
 
 def _number(value: float) -> str:

@@ -25,11 +25,6 @@ def release(data, size, rng):
     return data + rng.laplace(size=size)
 
 
-def test_the_neighbours_are_a_pair():
-    pair = Entry("mine", True, **FACTS, release=release).pair
-    assert (pair.x, pair.x_prime, pair.why) == (0.0, 1.0, "mine")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -110,13 +105,6 @@ def test_permute_and_flip_needs_more_than_the_stated_rho():
     assert json.loads(json.dumps(record.to_dict()))["verdict"] == "refuted"
     (row,) = run_catalogue([entry])
     assert json.loads(json.dumps(row.to_dict()))["as_expected"] is True
-
-
-def test_entries_that_contradict_themselves_are_refused():
-    with pytest.raises(InputError, match="does not go with right = True"):
-        Entry("x", True, Claim(1.0), 0, 1, 2.0, 100, lambda d, n, rng: rng.random(n))
-    with pytest.raises(InputError, match="needs one of"):
-        Entry("x", False, Claim(1.0), 0, 1, 2.0)
 
 
 # -- answers of any kind: what is true of them, by closed forms and enumeration --------------------

@@ -31,8 +31,9 @@ from audits.federated.servers import (
     Others,
     Served,
     SilentWhenEmpty,
+    entries,
+    small,
 )
-from audits.federated.table import entries, small
 from dpaudit import Ledger, guarantee
 from dpaudit.base.errors import InputError, PlanMismatchError
 from private_bo.federated import DPFTSDE

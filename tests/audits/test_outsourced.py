@@ -14,7 +14,7 @@ from audits.differences import differences
 from audits.outsourced.__main__ import main
 from audits.outsourced.attacks import (
     ColumnSpaceScore,
-    black_box_audit,
+    attack,
     boundary_pair,
     branch_audit,
     canary_audit,
@@ -203,12 +203,12 @@ def test_too_little_noise_is_found():
 def test_the_engine_does_not_refute(noise):
     curator = CertifiedCurator(EPSILONS[0], 1e-5, noise=noise)
     pair = curator.audit_pairs()[0]
-    assert not black_box_audit(curator, pair, runs=800, confidence=1 - ALPHA).refuted
+    assert not attack(curator, pair, runs=800, confidence=1 - ALPHA).refuted
 
 
 def test_the_engine_finds_the_leak_without_a_score():
     curator = Curator()
-    record = black_box_audit(curator, curator.audit_pairs()[0], runs=3000, confidence=1 - ALPHA)
+    record = attack(curator, curator.audit_pairs()[0], runs=3000, confidence=1 - ALPHA)
     assert record.refuted
 
 

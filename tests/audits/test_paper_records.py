@@ -14,7 +14,7 @@ import pytest
 
 from audits.paper_rows import __main__ as command
 from audits.paper_rows import recording
-from audits.paper_rows.measurement import Measurement, Number, Verdict
+from audits.paper_rows.measurement import Number
 from audits.paper_rows.page import Page, headlines, number_text, value_text
 from audits.paper_rows.pictures import Line, drawn, pictures_of
 from audits.paper_rows.recording import (
@@ -27,7 +27,7 @@ from audits.paper_rows.recording import (
     record,
     spot_checks,
 )
-from audits.paper_rows.rows import Outcome, Row, changes, rows_of, table_in
+from audits.paper_rows.rows import changes, rows_of, table_in
 from dpaudit.base.errors import InputError
 
 # -- records of trials, and spot checks of them ----------------------------------------------------
@@ -143,14 +143,17 @@ def test_a_spot_of_a_chaotic_cell_has_room_for_one_more_trial(
 # -- the page, its pictures, and what it is compared with ------------------------------------------
 
 
-HOSTILE = Measurement(
-    (Number("<b>x</b>|", 1.5, 0.25, 4, 2.0),), Verdict.REFUTED, "a | <script> `b`"
-)
+HOSTILE = {
+    "verdict": "refuted",
+    "because": "a | <script> `b`",
+    "numbers": [vars(Number("<b>x</b>|", 1.5, 0.25, 4, 2.0))],
+    "records": [],
+}
 
 
 @pytest.fixture(scope="module")
 def page() -> Page:
-    outcomes = {row.id: Outcome(row, HOSTILE) for row in rows_of()}
+    outcomes = {row.id: row.asked | HOSTILE | {"command": row.command} for row in rows_of()}
     record = Recording.read("outsourced-branin")
     assert record is not None
     return Page(outcomes, {record.name: record}, (Spot("e", "c", 1.0, 1.0, 0.1),))
@@ -171,7 +174,7 @@ def test_numbers_have_the_digits_of_their_error(value: float, error: float, text
 
 
 def test_a_number_says_runs_and_what_is_printed() -> None:
-    text = number_text(Number("regret", 1.5, 0.25, 4, 2.0))
+    text = number_text(vars(Number("regret", 1.5, 0.25, 4, 2.0)))
     assert text == "regret: 1.50 ± 0.25 (4 runs); paper: 2"
 
 
@@ -237,24 +240,31 @@ def test_a_line_is_drawn_to_scale() -> None:
     assert last == (332.0, 22.0)
 
 
-def outcome(name: str, ours: float, verdict: Verdict = Verdict.REFUTED) -> Outcome:
-    row = Row(name, "place", "claim.", "joint.lemma_2")
-    return Outcome(row, Measurement((Number("x", ours),), verdict, ""))
+def outcome(name: str, ours: float, verdict: str = "refuted"):
+    """What came out for a row of the papers, of one number."""
+    return {
+        name: rows_of([name])[0].asked | {"verdict": verdict, "numbers": [vars(Number("x", ours))]}
+    }
 
 
 def test_what_changes_is_named(tmp_path) -> None:
-    assert list(changes([outcome("A", 1.0)], tmp_path)) == []
-    table_in(tmp_path).write({name: outcome(name, 1.0).record for name in "AB"})
-    now = [outcome("A", 1.0), outcome("B", 1.1)]
-    assert list(changes(now, tmp_path)) == ["B: x was 1, is 1.1."]
-    now = [outcome("A", 1.0, Verdict.REPRODUCED)]
-    assert list(changes(now, tmp_path)) == ["A: was refuted, is reproduced."]
+    assert list(changes(outcome("Z1", 1.0), tmp_path)) == []
+    table_in(tmp_path).write(outcome("Z1", 1.0) | outcome("Z2", 1.0))
+    now = outcome("Z1", 1.0) | outcome("Z2", 1.1)
+    assert list(changes(now, tmp_path)) == ["Z2: x was 1, is 1.1."]
+    now = outcome("Z1", 1.0, "reproduced")
+    assert list(changes(now, tmp_path)) == ["Z1: was refuted, is reproduced."]
+    assert list(changes(outcome("Z1", 1.0, "not run"), tmp_path)) == []
 
 
-def test_the_page_on_disk_is_light_and_of_these_results() -> None:
-    text = FOLDER.with_suffix(".html").read_text(encoding="utf-8")
-    assert len(text.encode()) < 2_000_000
-    assert all(f'id="{name}"' in text for name in table_in(FOLDER).found())
+@pytest.mark.parametrize("ending", [".md", ".html"])
+def test_the_page_on_disk_is_what_the_results_render_to(ending: str) -> None:
+    shown = FOLDER.with_suffix(ending).read_text(encoding="utf-8")
+    records = {name: Recording.read(name) for name in experiments()}
+    made = Page(table_in(FOLDER).found(), records, ()).render(ending)
+    lines = [line for line in shown.splitlines() if line and "Spot checks: " not in line]
+    assert lines == list(filter(None, made.splitlines()))
+    assert len(shown.encode()) < 2_000_000
 
 
 # -- the command, on small experiments and cheap rows ----------------------------------------------

@@ -17,12 +17,12 @@ from audits.paper_rows.measurement import (
     exponent,
     judge,
     judge_agreement,
-    not_worse,
 )
 from audits.paper_rows.measures import code, federated, joint, local, outsourced
+from audits.paper_rows.page import UNDECIDED
 from audits.paper_rows.pictures import SHOWN
 from audits.paper_rows.recording import FOLDER, Cell, Recording, experiments, table_of
-from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, measuring, rows_of, table_in
+from audits.paper_rows.rows import PAPERS, measure, measure_all, measuring, rows_of, table_in
 from dpaudit.base.errors import InputError
 
 # -- verdicts are what the numbers say, in both directions -----------------------------------------
@@ -51,11 +51,13 @@ def test_agreement_is_within_two_errors_of_each() -> None:
     assert found.because == "1 of 2 printed numbers came out. So."
 
 
-def test_judged_and_not_worse() -> None:
+def test_judged_and_for_sure() -> None:
     assert judge(True, [], "").verdict is Verdict.REPRODUCED
     assert judge(False, [], "", no=Verdict.REFUTED).verdict is Verdict.REFUTED
-    assert not_worse((2.0, 1.0))
-    assert not not_worse((2.1, 1.0))
+    assert not Number("x", 2.0, 1.0).above
+    assert Number("x", 2.1, 1.0).above
+    assert not Number("x", -2.0, 1.0).below
+    assert Number("x", -2.1, 1.0).below
 
 
 def test_exponent_of_a_power_law() -> None:
@@ -92,7 +94,7 @@ def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
         for name, level in zip(names, (100.0, 120.0, 105.0, 600.0), strict=True)
     }
     found = local.panel(lambda name: Recording(name, cells), "a")
-    assert not_worse((found.numbers[-1].ours, found.numbers[-1].error))
+    assert not found.numbers[-1].above
     assert found.verdict is Verdict.NOT_REPRODUCED
 
 
@@ -123,9 +125,9 @@ def test_what_falls_at_the_end_alone_does_not_beat() -> None:
 
 def test_a_figure_that_is_not_at_hand_is_not_reproduced() -> None:
     (row,) = rows_of(["K26"])
-    found = measure(row).measured
-    assert found.verdict is Verdict.NOT_POSSIBLE
-    assert found.numbers
+    found = measure(row)
+    assert found["verdict"] == Verdict.NOT_POSSIBLE
+    assert found["numbers"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_ids_count_the_rows_of_a_paper() -> None:
 
 def test_tests_and_pictures_that_rows_name_are_there() -> None:
     for row in ROWS.values():
-        for node in row.arguments["nodes"] if row.measure == TESTS else ():
+        for node in row.arguments.get("nodes", ()):
             file, _, name = node.partition("::")
             text = (ROOT / "tests" / "private_bo" / file).read_text(encoding="utf-8")
             assert f"def {name}(" in text or not name
@@ -231,13 +233,14 @@ def test_the_results_have_every_row_and_at_most_nine_are_not_possible() -> None:
     found = table_in(FOLDER).found()
     assert set(found) == set(ROWS)
     verdicts = [Verdict(row["verdict"]) for row in found.values()]
-    assert sum(verdict.decided for verdict in verdicts) >= 65
+    assert sum(verdict not in UNDECIDED for verdict in verdicts) >= 65
     assert verdicts.count(Verdict.NOT_POSSIBLE) <= 9
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_verdict_follows_from_the_record(name: str) -> None:
-    assert json.loads(json.dumps(measure(ROWS[name]).record)) == table_in(FOLDER).found()[name]
+    found = ROWS[name].asked | measure(ROWS[name])
+    assert json.loads(json.dumps(found)) == table_in(FOLDER).found()[name]
 
 
 def test_every_experiment_has_its_record_of_as_many_trials_as_it_says() -> None:
@@ -250,33 +253,32 @@ def test_every_experiment_has_its_record_of_as_many_trials_as_it_says() -> None:
 
 
 def test_without_a_record_a_row_is_not_run(tmp_path: Path) -> None:
-    outcome = measure(ROWS["Z14"], tmp_path)
-    assert outcome.measured.verdict is Verdict.NOT_RUN
-    assert not outcome.measured.numbers
+    found = measure(ROWS["Z14"], folder=tmp_path)
+    assert found["verdict"] == Verdict.NOT_RUN
+    assert not found["numbers"]
 
 
 def test_without_its_data_a_row_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DPAUDIT_DATA", raising=False)
     row = next(row for row in ROWS.values() if row.arguments == {"data": "loans"})
-    outcome = measure(row)
-    assert outcome.measured.verdict is Verdict.NOT_RUN
-    assert "DPAUDIT_DATA" in outcome.measured.because
+    found = measure(row)
+    assert found["verdict"] == Verdict.NOT_RUN
+    assert "DPAUDIT_DATA" in found["because"]
 
 
-def test_rows_come_in_their_order_with_tests_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = rows_of(["K6", "Z2", "F25"])
-    words = {f"tests/private_bo/{node}": {"test": "PASSED"} for node in asked[1].arguments["nodes"]}
-    monkeypatch.setattr(code, "_known", words)
-    outcomes = measure_all(asked)
-    assert [outcome.row.id for outcome in outcomes] == ["Z2", "K6", "F25"]
-    assert outcomes[1].measured.verdict is Verdict.REPRODUCED
+def test_rows_come_in_their_order_with_tests_among_them() -> None:
+    outcomes = measure_all(rows_of(["K7", "Z2", "F25"]))
+    assert list(outcomes) == ["Z2", "K7", "F25"]
+    assert outcomes["K7"]["verdict"] == Verdict.REPRODUCED
 
 
 @pytest.mark.parametrize("word", ["FAILED", "SKIPPED", "ERROR", None])
 def test_one_test_that_does_not_pass_decides(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
-    words = {"a": "PASSED"} | ({"b": word} if word else {})
-    known = {"tests/private_bo/x": words, "tests/private_bo/y": {"c": "PASSED"} if word else {}}
-    monkeypatch.setattr(code, "_known", known)
+    home = "tests/private_bo/"
+    words = {f"{home}x::a": "PASSED"} | (
+        {f"{home}x::b": word, f"{home}y::c": "PASSED"} if word else {}
+    )
+    monkeypatch.setattr(code, "outcomes", lambda names: words)
     found = code.tests(None, ["x", "y"], future=False)
     assert found.verdict is Verdict.NOT_REPRODUCED
     assert found.numbers[1].ours == 1

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 
 from dpaudit.accounting import Filter, Interval, PLDAccountant
+from dpaudit.accounting.amplification import DirectedPair, PlainPair
+from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.base.errors import BudgetExceededError
+from dpaudit.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GaussianPair,
+    LaplacePair,
+    approximate_pair,
+)
 from dpaudit.plan import Invocation
 
 
@@ -39,3 +50,17 @@ def fill(budget: Filter, invocation: Invocation, most: int = 10_000) -> int:
         except BudgetExceededError:
             return done
     return most
+
+
+PAIRS: list[DirectedPair] = [
+    PlainPair(GaussianPair(0.8)),
+    PlainPair(LaplacePair(Fraction(1, 3))),
+    PlainPair(approximate_pair(0.7, 1e-3)),
+    PlainPair(DiscreteLaplace(3.0).pair(2)),
+    PlainPair(DiscreteGaussian(2.0).pair(1)),
+    RemovedPair(GaussianPair(1.0), 0.05),
+    AddedPair(GaussianPair(1.0), 0.05),
+    RemovedPair(approximate_pair(0.7, 1e-3), 0.2),
+    RemovedPair(LaplacePair(Fraction(1, 2)), 0.3),
+]
+"""Laws that a grid must dominate: with atoms and without, sampled and whole."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-import warnings
 
 from sqlalchemy import text
 
 from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
 from dpaudit.base.chain import chained_line
 from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
-from dpaudit.cli.main import _outcome
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
 
@@ -47,15 +45,6 @@ def filled(book: Book, window: str = "ever", per: str = "", **limit: object) -> 
 
 def ask(book: Book, plan: Plan, **told: object):
     return book.reserve("visits", plan, **{"by": "ann", "purpose": "a test"} | told)
-
-
-def typed(capsys, *words: object) -> tuple[int, str, str]:
-    """A command as it is typed: exit code, stdout, stderr."""
-    with warnings.catch_warnings():
-        code = _outcome([str(word) for word in words])
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err
-    return code, captured.out, captured.err
 
 
 def one_by_one(store, asked, entered, go) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["examples"]
+from hypothesis import Phase, settings
+
+__all__ = ["examples", "few"]
 
 _THOROUGH = os.environ.get("DPAUDIT_TESTS") == "thorough"
 
@@ -12,3 +14,9 @@ _THOROUGH = os.environ.get("DPAUDIT_TESTS") == "thorough"
 def examples(few: int, many: int) -> int:
     """The number of examples: ``many`` if the environment has ``DPAUDIT_TESTS=thorough``."""
     return many if _THOROUGH else few
+
+
+few = settings(
+    max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
+"""The same ten examples each time, of what takes long."""

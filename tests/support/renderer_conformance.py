@@ -209,6 +209,19 @@ class RendererConformance:
         assert list(tmp_path.iterdir()) == [path]
 
 
+class JsonConformance(RendererConformance):
+    """Of renderers that write JSON."""
+
+    def read(self, rendered):
+        return squeezed(" ".join(leaves(json.loads(rendered))))
+
+    def seen(self, text):
+        return squeezed(text)
+
+    def number(self, value, shown):
+        return json.dumps(value).replace("Infinity", "null")
+
+
 class PeopleConformance(RendererConformance):
     """What a format for people shows beyond the certificate's own fields, and follows from it."""
 

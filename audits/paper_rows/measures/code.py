@@ -1,7 +1,6 @@
 """Algorithms line by line: tests that compare the code with an independent transcription.
 
-A row of this kind is reproduced where all its tests pass; they are run in a pytest of their own,
-all rows' at once.
+A row of this kind is reproduced where all its tests pass, in a pytest of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from audits.paper_rows.measurement import Measurement, Number, Records, Verdict, judge
@@ -18,20 +17,14 @@ from audits.paper_rows.measurement import Measurement, Number, Records, Verdict,
 ROOT = Path(__file__).parents[3]
 _LINE = re.compile(r"^(tests/\S+\.py(?:::.*)?) (PASSED|FAILED|ERROR|SKIPPED)\b", re.MULTILINE)
 _OPTIONS = ("-v", "--no-header", "--import-mode=importlib", "-o", "addopts=", "-p", "no:xdist")
-_known: dict[str, dict[str, str]] = {}
 
 
-def prefetch(nodes: Iterable[str]) -> None:
-    """Run all of these tests at once, which takes one start of pytest instead of many."""
-    names = sorted({_path(node) for node in nodes} - _known.keys())
-    if not names:
-        return
+def outcomes(names: Sequence[str]) -> dict[str, str]:
+    """A word for each test of these files or nodes, by its full name."""
     given = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "algorithms")])}
     command = [sys.executable, "-m", "pytest", *_OPTIONS, "-p", "no:cacheprovider", *names]
     done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
-    outcomes = dict(_LINE.findall(done.stdout))
-    for name in names:
-        _known[name] = {test: word for test, word in outcomes.items() if test.startswith(name)}
+    return dict(_LINE.findall(done.stdout))
 
 
 def tests(records: Records, nodes: Sequence[str], future: bool) -> Measurement:
@@ -42,18 +35,16 @@ def tests(records: Records, nodes: Sequence[str], future: bool) -> Measurement:
         nodes: tests of ``tests/private_bo``, as pytest names them.
         future: whether the paper leaves open what they show, so that passing is an improvement.
     """
-    prefetch(nodes)
-    words = [word for node in nodes for word in _known[_path(node)].values() or ["MISSING"]]
+    paths = [f"tests/private_bo/{node}" for node in nodes]
+    ran = outcomes(paths)
+    found = [[word for test, word in ran.items() if test.startswith(path)] for path in paths]
+    words = [word for each in found for word in each or ["MISSING"]]
     passed = words.count("PASSED")
     numbers = (
         Number("tests that pass", passed),
         Number("tests that do not", len(words) - passed),
     )
-    names = ", ".join(map(_path, nodes))
     yes = Verdict.IMPROVED if future else Verdict.REPRODUCED
+    names = ", ".join(paths)
     because = f"The code beside a transcription of its own, or beside what must hold: {names}."
     return judge(passed == len(words), numbers, because, yes=yes)
-
-
-def _path(node: str) -> str:
-    return f"tests/private_bo/{node}"

@@ -18,7 +18,6 @@ from audits.paper_rows.measurement import (
     Verdict,
     judge,
     judge_agreement,
-    not_worse,
 )
 from audits.paper_rows.recording import Experiment, Recording
 from dpaudit import (
@@ -368,9 +367,9 @@ def theorem_1(records: Records) -> Measurement:
     largest = 2.0 * B * T
     record = records("federated-heterogeneous")
     names = ("TS", "FTS-DE, 1 − p = 1/t^2")
-    difference = record.less(names[1], names[0])
+    harm = Number.paired(record, names[1], names[0], average=False)
     return judge(
-        psi < largest and not_worse(difference),
+        psi < largest and not harm.above,
         [Number("Σ ψ_t without hidden factors, T = 40", psi),
          Number("largest cumulative regret there is, 2BT", largest),
          *(Number.of(f"simple regret, heterogeneous agents, {name}", record.cell(name))
@@ -482,17 +481,14 @@ def heterogeneous(records: Records) -> Measurement:
     record = records("federated-heterogeneous")
     names = ["TS", *(f"FTS-DE, 1 − p = 1/{power}" for power in ("sqrt(t)", "t", "t^2"))]
     numbers = [Number.of(f"final simple regret, {name}", record.cell(name)) for name in names]
-    slow, fast = (record.less(name, "TS") for name in (names[1], names[3]))
-    faster = record.less(names[3], names[1], average=True)
-    for what, (mean, error) in (
-        ("1/√t less TS, at the end", slow),
-        ("1/t² less TS, at the end", fast),
-        ("1/t² less 1/√t, mean of all rounds", faster),
-    ):
-        numbers.append(Number(what, mean, error, record.cell("TS").trials))
+    slow = Number.less("1/√t less TS, at the end", record, names[1], "TS")
+    fast = Number.less("1/t² less TS, at the end", record, names[3], "TS")
+    what = "1/t² less 1/√t, mean of all rounds"
+    faster = Number.less(what, record, names[3], names[1], average=True)
+    numbers += [slow, fast, faster]
     ratio = record.cell(names[1]).regret[0] / record.cell("TS").regret[0]
     return judge(
-        (not_worse(slow) or ratio <= 1.1) and not_worse(fast) and not_worse(faster),
+        (not slow.above or ratio <= 1.1) and not fast.above and not faster.above,
         numbers,
         "Reproduced where FTS-DE is within 10 % of TS or two errors, and a faster decay no worse.",
     )
@@ -504,9 +500,9 @@ def robust(records: Records, cells: list[str]) -> Measurement:
     shown, holds = (base, *cells, "TS"), True
     numbers = [Number.of(f"final simple regret, {name}", record.cell(name)) for name in shown]
     for name in cells:
-        mean, error = record.less(name, base)
-        numbers.append(Number(f"{name} less {base}, paired", mean, error, record.cell(name).trials))
-        holds &= abs(mean) <= max(ERRORS * error, 0.2 * record.cell(base).regret[0])
+        less = Number.less(f"{name} less {base}, paired", record, name, base)
+        numbers.append(less)
+        holds &= abs(less.ours) <= max(ERRORS * less.error, 0.2 * record.cell(base).regret[0])
     because = "Reproduced where no choice changes regret by more than a fifth, or two errors."
     return judge(holds, numbers, because)
 

@@ -19,7 +19,6 @@ from audits.paper_rows.measurement import (
     Verdict,
     exponent,
     judge,
-    not_worse,
 )
 from audits.paper_rows.recording import Experiment
 from dpaudit import guarantee
@@ -153,8 +152,7 @@ def tight_noise(records: Records) -> Measurement:
     for alpha in ALPHAS:
         names = [figure_label(noise, alpha, 0.1) for noise in ("tight", "paper")]
         numbers += [Number.of(f"regret, {name}", record.cell(name)) for name in names]
-        mean, error = record.less(*names)
-        better &= mean < -ERRORS * error
+        better &= Number.paired(record, *names, average=False).below
     proved = guarantee(JointGPUCB().plan(), 0.1).epsilon
     numbers.append(Number("ε proved at β = 0.1 for α = 1", proved, paper=1.0))
     better &= proved <= 1.0 + 1e-9
@@ -335,10 +333,10 @@ def _ordered(records: Records, names: list[str], because: str) -> Measurement:
     """Reproduced where regret falls along the names, and from the first to the last for sure."""
     record = records("joint-figures")
     numbers = [Number.of(f"regret, {name}", record.cell(name)) for name in names]
-    falls = all(not_worse(record.less(b, a)) for a, b in pairwise(names))
-    mean, error = record.less(names[-1], names[0])
-    numbers.append(Number("last less first, paired", mean, error, record.cell(names[0]).trials))
-    return judge(falls and mean < -ERRORS * error, numbers, because)
+    steps = [Number.paired(record, b, a, average=False) for a, b in pairwise(names)]
+    numbers.append(Number.less("last less first, paired", record, names[-1], names[0]))
+    falls = not any(step.above for step in steps) and numbers[-1].below
+    return judge(falls, numbers, because)
 
 
 def figure_1(records: Records, noise: str) -> Measurement:
@@ -375,7 +373,7 @@ def table_1(records: Records, function: str) -> Measurement:
     """Regret at three α over the non-private one, beside the printed ratios."""
     record, printed = records("joint-table"), PRINTED[function]
     base = f"{function}, {NON_PRIVATE}"
-    rises, names = True, [base]
+    names = [base]
     numbers = [Number.of("non-private regret", record.cell(base), printed[0])]
     for alpha, figure in zip(TABLE_ALPHAS, printed[1:], strict=True):
         for noise in ("tight", "paper"):
@@ -387,12 +385,10 @@ def table_1(records: Records, function: str) -> Measurement:
             runs = record.cell(name).trials
             numbers.append(Number(what, mean / least, error / least, runs, round(ratio, 2)))
             names += [name] if noise == "tight" else []
-    for before, after in pairwise(names):
-        mean, error = record.less(after, before)
-        rises &= mean > ERRORS * error
+    steps = [Number.paired(record, b, a, average=False) for a, b in pairwise(names)]
     numbers.append(Number.of("uniform play", record.cell(f"{function}, uniform play")))
     return judge(
-        rises,
+        all(step.above for step in steps),
         numbers,
         "Reproduced where regret rises with every fall of α, by two paired errors, with "
         "calibrated noise. Scale, decision sets and kernels are not printed, so that the figures "

@@ -328,15 +328,13 @@ def panel(records: Records, letter: str) -> Measurement:
     record, others = records("local-panels"), (Algorithm.ATA, Algorithm.TGP)
     mine = label(letter, Algorithm.MOMA)
     best = min((label(letter, each) for each in others), key=lambda x: record.cell(x).regret[0])
-    difference = record.less(mine, best)
     names = [label(letter, each) for each in Algorithm] + [label(letter, None)]
     numbers = [Number.of(f"regret of {name[3:]}", record.cell(name)) for name in names]
-    runs = record.cell(mine).trials
-    numbers.append(Number(f"MoMA less {best[3:]}, paired", *difference, runs))
+    more = Number.less(f"MoMA less {best[3:]}, paired", record, mine, best)
+    numbers.append(more)
     least = min(names[:-1], key=lambda x: record.cell(x).regret[0])
-    mean, error = record.less(least, names[-1])
-    learnt = mean < -ERRORS * error
-    most = 1.0 + (difference[0] + ERRORS * difference[1]) / record.cell(best).regret[0]
+    learnt = Number.paired(record, least, names[-1], average=False).below
+    most = 1.0 + (more.ours + ERRORS * more.error) / record.cell(best).regret[0]
     share = 100.0 * record.cell(least).regret[0] / record.cell(names[-1]).regret[0]
     return judge(
         learnt and most <= _COMPETITIVE,
@@ -378,8 +376,8 @@ def sub_weibull(records: Records) -> Measurement:
         numbers += [Number.of(f"regret, {name}", record.cell(name)) for name in names]
         grows = exponent(record.cell(names[0]))
         numbers.append(Number(f"exponent of T in the regret, {names[0]}", *grows))
-        mean, error = record.less(names[0], names[2])
-        good &= mean < -ERRORS * error and grows[0] < 0.9
+        below = Number.paired(record, names[0], names[2], average=False).below
+        good &= below and grows[0] < 0.9
     because = (
         "Reproduced where regret is below that of uniform play, and grows with an exponent below "
         "0.9. At θ = 2 the factor (ln T)^θ is still larger than t^{1/4}, and the other truncation "

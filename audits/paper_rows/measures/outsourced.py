@@ -11,14 +11,12 @@ import numpy as np
 from audits.outsourced.attacks import column_space_audit, disjoint_supports
 from audits.outsourced.neighbours import Neighbours, problem_rows
 from audits.paper_rows.measurement import (
-    ERRORS,
     Measurement,
     Number,
     Records,
     Verdict,
     judge,
     judge_agreement,
-    not_worse,
 )
 from audits.paper_rows.recording import Experiment
 from dpaudit import Ledger, guarantee
@@ -278,11 +276,9 @@ def inflation(records: Records, data: str) -> Measurement:
             continue
         base = label(exponent, max(kept))
         for r in inflated_ones:
-            mean, error = record.less(label(exponent, r), base)
-            runs = record.cell(base).trials
             what = f"regret at r = {r} less at r = {max(kept)}, ε = e^{exponent:g}"
-            numbers.append(Number(what, mean, error, runs))
-            holds &= mean > ERRORS * error
+            numbers.append(Number.less(what, record, label(exponent, r), base))
+            holds &= numbers[-1].above
     because = "Reproduced where every inflated r has more regret, by two paired errors."
     return judge(holds and bool(numbers), numbers, because)
 
@@ -295,12 +291,12 @@ def largest_is_best(records: Records, data: str) -> Measurement:
         best = min(cells, key=lambda r: cells[r].regret[0])
         largest = max(kept, default=min(cells))
         least += best == largest
-        mean, error = record.less(label(exponent, largest), label(exponent, best))
         what = f"regret at r = {largest} less that of the best r, {best}, ε = e^{exponent:g}"
-        numbers.append(Number(what, mean, error, cells[best].trials))
+        cell = label(exponent, largest)
+        numbers.append(Number.less(what, record, cell, label(exponent, best)))
     because = f"It has the least regret in {least} of {len(numbers)} tables."
     because += " Its own branch decides which that is." if data != "grid" else ""
-    level = sum(number.ours <= ERRORS * number.error for number in numbers)
+    level = sum(not number.above for number in numbers)
     because += (
         f" In {level} it is within two errors of the least: r hardly matters below the limit."
     )
@@ -320,10 +316,8 @@ def figure_2(records: Records, data: str) -> Measurement:
     record, (r, exponents) = records(f"outsourced-{data}"), EXPONENTS[data]
     numbers = []
     for exponent, printed in zip(exponents, _GAPS[data], strict=True):
-        cell = label(exponent, r)
-        gap = record.less(cell, CLEAR)
         what = f"regret above rows in the clear, ε = e^{exponent:g}"
-        numbers.append(Number(what, *gap, record.cell(cell).trials, printed))
+        numbers.append(Number.less(what, record, label(exponent, r), CLEAR, printed))
     numbers += [
         Number.of(f"regret, {name}", record.cell(name))
         for name in (CLEAR, certified_label(exponents[0]))
@@ -347,7 +341,7 @@ def future_transformation(records: Records) -> Measurement:
     for exponent in EXPONENTS["grid"][1]:
         cells = certified_label(exponent), label(exponent, 10)
         numbers += [Number.of(f"S₅₀, {name}", record.cell(name)) for name in cells]
-        good &= not_worse(record.less(*cells))
+        good &= not Number.paired(record, *cells, average=False).above
     curator = CertifiedCurator(math.exp(1.1), 1e-5, 10, 2)
     proved = guarantee(curator.plan(), 1e-5).epsilon
     numbers.append(Number("ε proved for the certified curator, e^1.1", proved, paper=math.exp(1.1)))

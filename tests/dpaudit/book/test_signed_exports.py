@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ pytest.importorskip("cryptography")
 
 from booking import ask, filled, gaussian
 from sqlalchemy import text
+from typed_commands import typed
 
 from dpaudit.base.errors import TamperedError
 from dpaudit.book import Book, add_people, charge_people, limit_of, records_as_of
 from dpaudit.book.booking import records_of, renderer_of
-from dpaudit.cli.main import _outcome
 from dpaudit.signing.keys import load_private, new_key
 from dpaudit.signing.statements import export_statement
 
@@ -36,11 +37,7 @@ def book(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(book, capsys):
-    def run(*words):
-        code = _outcome(list(map(str, words)))
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(typed, capsys)
 
 
 KEYS = ("--key", "ana.pub.pem", "--key", "ben.pub.pem")

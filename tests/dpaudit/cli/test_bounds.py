@@ -3,7 +3,6 @@
 import json
 import resource
 import time
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from dpaudit import Gaussian, Laplace, Plan, certify
 from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
-from dpaudit.cli.main import _outcome
 
 LONGEST = 700
 PLAN = """
@@ -28,21 +26,11 @@ HUGE = "9" * 4000
 
 
 @pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
+def call(call):
+    """The same where there is a plan and a project."""
     Path("plan.toml").write_text(PLAN)
     Path("dpaudit.toml").write_text(PROJECT)
-
-    def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert "fault of dpaudit" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
+    return call
 
 
 def refused(outcome, *words):

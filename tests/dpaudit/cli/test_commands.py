@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import dpaudit
 from dpaudit.base.files import digest
 from dpaudit.certificate import SecondOpinion
 from dpaudit.cli import show
-from dpaudit.cli.main import _outcome
 from dpaudit.observing import KNOWN
 from dpaudit.workflow.verifying import Verification
 
@@ -31,22 +29,6 @@ sigma = 20
 sensitivity = 1
 count = 500
 """
-
-
-@pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
-
-    def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
 
 
 def plan(epsilon=5):
@@ -655,7 +637,6 @@ def test_help_needs_no_heavy_library():
 def test_arguments_that_no_file_system_holds_are_one_sentence(call, arguments):
     code, _, err = call(*arguments)
     assert code == 3
-    assert "fault of dpaudit" not in err
     assert len(err) < 400
     assert err.count("\n") == 1
 

@@ -1,30 +1,23 @@
 """``dpaudit list NAME`` and ``dpaudit calibrate``, and ``--claim``, as a terminal of 80 columns."""
 
 import json
-import warnings
 from pathlib import Path
 
 import pytest
 
 from dpaudit.base.finding_table import known_findings
-from dpaudit.cli.main import _outcome
 from dpaudit.reporting.wording.words import RULES
 
 
 @pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+def call(call):
+    """The same, whose answers have no line that is wider than the terminal."""
 
     def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        lines = [] if "--json" in arguments else captured.out.splitlines()
+        code, out, err = call(*arguments)
+        lines = [] if "--json" in arguments else out.splitlines()
         assert all(len(line) <= 80 for line in lines)
-        return code, captured.out, captured.err
+        return code, out, err
 
     return run
 

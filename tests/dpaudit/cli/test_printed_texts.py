@@ -14,7 +14,6 @@ import dpaudit
 from dpaudit.base.files import digest
 from dpaudit.cli import show
 from dpaudit.cli.command import WANTED
-from dpaudit.cli.main import _outcome
 from dpaudit.workflow.results import write_results
 
 ESCAPES = "\x1b[2J\x1b[1;32mvalid\r\nverdict  certified\x9b31m\u202e"
@@ -29,14 +28,12 @@ sensitivity = 1
 
 
 @pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; returns (exit code, stdout and stderr)."""
-    monkeypatch.chdir(tmp_path)
+def call(call):
+    """The same with all that is printed as one text."""
 
     def run(*arguments):
-        code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out + captured.err
+        code, out, err = call(*arguments)
+        return code, out + err
 
     return run
 

@@ -7,12 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import pytest
-
-from dpaudit.cli.main import _outcome
 
 LAPLACE = """
 [plan]
@@ -24,22 +21,6 @@ mechanism = "{mechanism}"
 {rest}
 sensitivity = 1
 """
-
-
-@pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
 
 
 def project(*claims, scale=2.0, more=""):

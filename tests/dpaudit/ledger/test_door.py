@@ -403,22 +403,6 @@ BACKENDS = {
 }
 
 
-def in_a_fork(action):
-    """The words of the error that it ends with in a forked child."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            told = repr(action())
-        except DpAuditError as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(writing, told.encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    return os.read(reading, 4096).decode()
-
-
 @pytest.mark.parametrize("made", BACKENDS.values(), ids=list(BACKENDS))
 def test_noise_is_neither_copied_nor_sent(made):
     noise = made()
@@ -447,11 +431,11 @@ def test_two_workers_do_not_draw_the_same_noise(made):
             lambda: noise.continued([2]),
         ]
     for action in actions:
-        assert in_a_fork(action).startswith(
+        assert outcome_in_a_fork(action).startswith(
             f"ClosedLedgerError: noise belongs to process {os.getpid()}"
         )
     ledger = Ledger(response_plan(), noise=noise)
-    assert in_a_fork(lambda: len(ledger)) == "0"
+    assert outcome_in_a_fork(lambda: len(ledger)) == "0"
     ledger.release(LAPLACE, 1.0, unit="ann")
 
 
@@ -464,4 +448,4 @@ def test_a_refusal_in_another_process_costs_nothing():
             ledger.release(LAPLACE, 1.0, unit="ann")
         return len(ledger)
 
-    assert in_a_fork(charged) == "0"
+    assert outcome_in_a_fork(charged) == "0"

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.statement import Statement
-from renderer_conformance import RendererConformance, squeezed
-from renderer_conformance import leaves as texts_of
+from renderer_conformance import JsonConformance, RendererConformance, squeezed
 
 from dpaudit.base import files
 from dpaudit.certificate import Certificate, load_certificate
@@ -28,17 +27,8 @@ from dpaudit.reporting.machine.junit import leaves, scalar
 # JSON: the suite of all renderers, and the certificate reads back
 
 
-class TestJson(RendererConformance):
+class TestJson(JsonConformance):
     renderer = JsonRenderer
-
-    def read(self, rendered):
-        return squeezed(" ".join(texts_of(json.loads(rendered))))
-
-    def seen(self, text):
-        return squeezed(text)
-
-    def number(self, value, shown):
-        return json.dumps(value).replace("Infinity", "null")
 
     def test_several_are_an_array(self, certificates):
         kinds = ("bare", "refuted")
@@ -226,17 +216,8 @@ def validated(text):
     return statement.pb
 
 
-class TestInToto(RendererConformance):
+class TestInToto(JsonConformance):
     renderer = InTotoRenderer
-
-    def read(self, rendered):
-        return squeezed(" ".join(texts_of(json.loads(rendered))))
-
-    def seen(self, text):
-        return squeezed(text)
-
-    def number(self, value, shown):
-        return json.dumps(value).replace("Infinity", "null")
 
     def test_is_valid(self, certificate):
         statement = validated(InTotoRenderer().render(certificate))

@@ -1,17 +1,17 @@
 """From the command line: keys, signatures, and who is believed."""
 
 import json
-import warnings
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from examples import response_plan
+from typed_commands import typed
 
 from dpaudit import Claim, certify
 from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
-from dpaudit.cli.main import _outcome
 from dpaudit.signing.signed_files import verify_signed
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
@@ -24,14 +24,7 @@ def call(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv(PASSWORD, raising=False)
     certify(response_plan(), subject=SubjectRecord("a:b"), claim=Claim(1.0)).save("c.json")
 
-    def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert "fault of dpaudit" not in captured.err
-        return code, captured.out, captured.err
-
+    run = partial(typed, capsys)
     for name in ("ana", "ben"):
         assert run("keygen", f"{name}.pem", "--no-password")[0] == 0
     return run

@@ -4,28 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from federations import PROBLEM, SETUP, acted
 
 from dpaudit.base.errors import InputError
-from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams, synthetic
+from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams
 from private_bo.federated.agents import posterior_draws
 from private_bo.federated.dp_fts_de import Federation
 from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
-
-SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)
-PROBLEM = synthetic(9, seed=3, points=120)
-
-
-def acted(federation: Federation, rounds: int, numbers: list[int] | None = None) -> Agents:
-    """Agents after the same random broadcasts, with all reports drawn on the way."""
-    agents = federation.team(PROBLEM, Streams((11,)), numbers)
-    rng = np.random.default_rng(5)
-    agents.act(Broadcast.none_yet(federation.regions, federation.features))
-    agents.reports(0)
-    for turn in range(rounds):
-        agents.act(Broadcast(turn, rng.normal(size=(federation.regions, federation.features))))
-        agents.reports(turn + 1)
-    return agents
 
 
 def test_draws_have_the_law_of_equation_2() -> None:

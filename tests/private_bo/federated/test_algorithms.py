@@ -1,43 +1,25 @@
 """Algorithms 1 and 2, and what agents may do wrong without changing the accounting."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from federations import PROBLEM, ROUNDS, SETUP, SUBJECT, acted, played, proper, without
 
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.recording import RecordingNoise
 from dpaudit.base.errors import InputError
 from private_bo.federated import (
-    DPFTSDE,
     AgentModel,
-    Agents,
     Broadcast,
     Reliance,
     Report,
     SamplingScheme,
-    Server,
     Streams,
     synthetic,
 )
 from private_bo.federated.dp_fts_de import Federation
 from private_bo.federated.settings import region_of_point
-
-SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)
-PROBLEM = synthetic(9, seed=3, points=120)
-
-
-def acted(federation: Federation, rounds: int, numbers: list[int] | None = None) -> Agents:
-    """Agents after the same random broadcasts, with all reports drawn on the way."""
-    agents = federation.team(PROBLEM, Streams((11,)), numbers)
-    rng = np.random.default_rng(5)
-    agents.act(Broadcast.none_yet(federation.regions, federation.features))
-    agents.reports(0)
-    for turn in range(rounds):
-        agents.act(Broadcast(turn, rng.normal(size=(federation.regions, federation.features))))
-        agents.reports(turn + 1)
-    return agents
 
 
 @pytest.mark.parametrize("standardise", [False, True])
@@ -96,31 +78,6 @@ def test_followers_are_as_frequent_as_declared() -> None:
     agents = many.team(problem, Streams((4,)))
     agents.act(Broadcast(3, np.ones((2, 2))))
     assert abs(agents.received[0] - 1000) < 5.1 * np.sqrt(2000 / 4)
-
-
-SUBJECT = DPFTSDE(agents=6, regions=2, rate=0.5, features=4, rounds=5, clip=3.0, delta=0.01)
-ROUNDS = range(5)
-Sent = Callable[[int], list[object]]
-
-
-def proper(turn: int, agents: object = range(6)) -> list[object]:
-    rng = np.random.default_rng((9, turn))
-    vectors = rng.normal(size=(6, 4))
-    return [Report(turn, n, vectors[n]) for n in agents]  # type: ignore[attr-defined]
-
-
-def played(sent: Sent, subject: DPFTSDE = SUBJECT) -> tuple[Server, Ledger, list[np.ndarray]]:
-    """A whole run of the server, with the same samples and noise for whatever is sent."""
-    ledger = Ledger(subject.plan(), rng=np.random.default_rng(7))
-    with ledger:
-        server = subject.server(ledger)
-        shown = [server.round(turn, sent(turn)).vectors for turn in ROUNDS]
-    ledger.check()  # what ran is what was declared
-    return server, ledger, shown
-
-
-def without(agent: int) -> Sent:
-    return lambda turn: proper(turn, [n for n in range(6) if n != agent])
 
 
 def test_an_agent_that_stops_for_ever_changes_neither_plan_nor_noise() -> None:

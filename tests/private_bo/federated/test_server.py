@@ -4,35 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from federations import SUBJECT, played, proper, without
 
-from dpaudit import Ledger
-from private_bo.federated import DPFTSDE, Refusal, Report, Server
+from private_bo.federated import Refusal, Report
 from private_bo.federated.algorithms import clip_to_norm
-
-SUBJECT = DPFTSDE(agents=6, regions=2, rate=0.5, features=4, rounds=5, clip=3.0, delta=0.01)
-ROUNDS = range(5)
-Sent = Callable[[int], list[object]]
-
-
-def proper(turn: int, agents: object = range(6)) -> list[object]:
-    rng = np.random.default_rng((9, turn))
-    vectors = rng.normal(size=(6, 4))
-    return [Report(turn, n, vectors[n]) for n in agents]  # type: ignore[attr-defined]
-
-
-def played(sent: Sent, subject: DPFTSDE = SUBJECT) -> tuple[Server, Ledger, list[np.ndarray]]:
-    """A whole run of the server, with the same samples and noise for whatever is sent."""
-    ledger = Ledger(subject.plan(), rng=np.random.default_rng(7))
-    with ledger:
-        server = subject.server(ledger)
-        shown = [server.round(turn, sent(turn)).vectors for turn in ROUNDS]
-    ledger.check()  # what ran is what was declared
-    return server, ledger, shown
-
-
-def without(agent: int) -> Sent:
-    return lambda turn: proper(turn, [n for n in range(6) if n != agent])
-
 
 BAD: dict[str, tuple[Refusal, Callable[[int], object]]] = {
     "short": (Refusal.WRONG_DIMENSION, lambda t: Report(t, 0, np.ones(3))),

@@ -12,6 +12,7 @@ import pytest
 from accounting_builders import poisson, use
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mechanism_conformance import BarePair
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -103,29 +104,11 @@ def test_moments_at_all_orders_are_convex_and_below_the_unsampled() -> None:
 
 def test_orders_without_a_quadrature_lie_on_chords() -> None:
     """A pair that only says its divergences: E[r^α] is convex in α, so chords are above it."""
-    known, bare = GaussianPair(1.0), Bare(GaussianPair(1.0))
+    known, bare = GaussianPair(1.0), BarePair(GaussianPair(1.0))
     exact, found = (PoissonAmplification(0.1).log_moments(pair) for pair in (known, bare))
     assert (found >= exact * (1 - 1e-10)).all()
     whole = np.isin(ORDERS, WHOLE)
     np.testing.assert_allclose(found[whole], exact[whole], rtol=1e-12)
-
-
-@dataclass(frozen=True)
-class Bare(DominatingPair):
-    known: GaussianPair
-
-    def above(self, loss):
-        return self.known.above(loss)
-
-    def below(self, loss):
-        return self.known.below(loss)
-
-    def renyi(self, orders):
-        return self.known.renyi(orders)
-
-    @property
-    def pure_epsilon(self):
-        return math.inf
 
 
 @pytest.mark.parametrize("relation", [AddRemove(), ZeroOut()])

@@ -13,7 +13,8 @@ from accounting_conformance import AccountantLaws
 from accounting_truths import ends, exact_gaussian_delta
 from accounting_truths import pld_delta as delta
 from accounting_truths import pld_epsilon as epsilon
-from hypothesis import Phase, given, settings
+from effort import few
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
@@ -31,10 +32,6 @@ from dpaudit.plan import (
     FixedSizeSampling,
     Invocation,
     ReplaceOne,
-)
-
-few = settings(
-    max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
 )
 
 

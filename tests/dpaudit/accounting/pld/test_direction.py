@@ -13,8 +13,8 @@ from accounting_builders import plan, poisson, repeated, use
 from accounting_truths import ends, exact_gaussian_delta
 from accounting_truths import pld_delta as delta
 from accounting_truths import pld_epsilon as epsilon
-from effort import examples
-from hypothesis import Phase, given, settings
+from effort import examples, few
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.accounting import Interval, compose, guarantee, guarantees
@@ -33,10 +33,6 @@ from dpaudit.mechanisms import (
     approximate_pair,
 )
 from dpaudit.plan import PoissonSampling
-
-few = settings(
-    max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
-)
 
 
 @pytest.mark.parametrize("wish", [1e-15, 1e-40, 1e-100])

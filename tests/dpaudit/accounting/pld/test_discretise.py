@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from accounting_builders import repeated, use
+from accounting_truths import PAIRS
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -18,8 +19,6 @@ from dpaudit.accounting.pld.spectrum import Composer, Tilt, discretise, drift, t
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
     Gaussian,
     GaussianPair,
     LaplacePair,
@@ -28,18 +27,6 @@ from dpaudit.mechanisms import (
 )
 
 # Losses on a grid
-
-PAIRS: list[DirectedPair] = [
-    PlainPair(GaussianPair(0.8)),
-    PlainPair(LaplacePair(Fraction(1, 3))),
-    PlainPair(approximate_pair(0.7, 1e-3)),
-    PlainPair(DiscreteLaplace(3.0).pair(2)),
-    PlainPair(DiscreteGaussian(2.0).pair(1)),
-    RemovedPair(GaussianPair(1.0), 0.05),
-    AddedPair(GaussianPair(1.0), 0.05),
-    RemovedPair(approximate_pair(0.7, 1e-3), 0.2),
-    RemovedPair(LaplacePair(Fraction(1, 2)), 0.3),
-]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

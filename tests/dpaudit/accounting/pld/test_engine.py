@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 from accounting_builders import plan, repeated, use
-from accounting_truths import ends, exact_gaussian_delta, pld_epsilon
+from accounting_truths import PAIRS, ends, exact_gaussian_delta, pld_epsilon
 from scipy.stats import norm
 
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import DirectedPair, PlainPair
-from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.cumulants import Cumulants
@@ -33,26 +31,12 @@ from dpaudit.mechanisms import (
     Gaussian,
     GaussianPair,
     Laplace,
-    LaplacePair,
     Mechanism,
     PureBlackBox,
     RandomizedResponse,
-    approximate_pair,
 )
 
 # The choice of grids, and composition in one stage or two
-
-PAIRS: list[DirectedPair] = [
-    PlainPair(GaussianPair(0.8)),
-    PlainPair(LaplacePair(Fraction(1, 3))),
-    PlainPair(approximate_pair(0.7, 1e-3)),
-    PlainPair(DiscreteLaplace(3.0).pair(2)),
-    PlainPair(DiscreteGaussian(2.0).pair(1)),
-    RemovedPair(GaussianPair(1.0), 0.05),
-    AddedPair(GaussianPair(1.0), 0.05),
-    RemovedPair(approximate_pair(0.7, 1e-3), 0.2),
-    RemovedPair(LaplacePair(Fraction(1, 2)), 0.3),
-]
 
 
 @pytest.mark.parametrize(

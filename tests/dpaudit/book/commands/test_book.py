@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from booking import PLAN_FILE, filled, typed
+from booking import PLAN_FILE, filled
+from typed_commands import typed
 
 from dpaudit.book import Book, people_of
 

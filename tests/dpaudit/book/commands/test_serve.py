@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("fastapi")
 
-from booking import PLAN_FILE, typed
+from booking import PLAN_FILE
+from typed_commands import typed
 
 from dpaudit.book import Book, holder, verify_book
 

@@ -5,28 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
+from shifted_scores import DELTA, Shifted, gaussian_plan
 
 from dpaudit.base.errors import InputError
-from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import AddRemove, Invocation, Plan, PrivacyUnit, TrustModel
 from dpaudit.training.membership import MembershipAttack, audit_membership
-
-DELTA = 1e-5
-
-
-def gaussian_plan(sigma, relation=None):
-    row = PrivacyUnit("row")
-    return Plan.of(Invocation(Gaussian(sigma), 1, row, relation or AddRemove(), TrustModel.CENTRAL))
-
-
-class Shifted:
-    """Every member's score is higher by ``shift``, in units of the noise: exactly GDP."""
-
-    def __init__(self, shift):
-        self.shift = shift
-
-    def __call__(self, mask, rng):
-        return self.shift * mask + rng.normal(size=mask.size)
 
 
 def test_examples_that_differ_are_told_apart_by_lira_alone():

@@ -6,23 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from shifted_scores import DELTA, gaussian_plan
 
 from dpaudit.auditing.evidence.one_run import (
     approximate_least,
     gaussian_least,
 )
 from dpaudit.base.errors import InputError
-from dpaudit.mechanisms import Gaussian, GaussianPair
-from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
+from dpaudit.mechanisms import GaussianPair
+from dpaudit.plan import MetricBall
 from dpaudit.training.membership.guessing import membership_null
 
-DELTA = 1e-5
 P = np.array([0.01, 0.3, 0.9])
-
-
-def gaussian_plan(sigma, relation=None):
-    row = PrivacyUnit("row")
-    return Plan.of(Invocation(Gaussian(sigma), 1, row, relation or AddRemove(), TrustModel.CENTRAL))
 
 
 def test_a_claim_alone_is_a_point():

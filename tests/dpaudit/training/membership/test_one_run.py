@@ -9,31 +9,15 @@ import sys
 import numpy as np
 import pytest
 from scipy.stats import binom
+from shifted_scores import DELTA, Shifted, gaussian_plan
 
 from dpaudit.auditing import Execution
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord
-from dpaudit.mechanisms import Gaussian, GaussianPair
-from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
+from dpaudit.mechanisms import GaussianPair
+from dpaudit.plan import MetricBall
 from dpaudit.training.membership import audit_one_run, audit_scores
 from dpaudit.training.membership.shadows import Role, random_masks
-
-DELTA = 1e-5
-
-
-def gaussian_plan(sigma, relation=None):
-    row = PrivacyUnit("row")
-    return Plan.of(Invocation(Gaussian(sigma), 1, row, relation or AddRemove(), TrustModel.CENTRAL))
-
-
-class Shifted:
-    """Every member's score is higher by ``shift``, in units of the noise: exactly GDP."""
-
-    def __init__(self, shift):
-        self.shift = shift
-
-    def __call__(self, mask, rng):
-        return self.shift * mask + rng.normal(size=mask.size)
 
 
 def digits_model(mask, rng):
