@@ -25,9 +25,11 @@ from dpaudit.auditing.distinguishing.choosing import (
     why_none_is_learned,
 )
 from dpaudit.auditing.distinguishing.design import (
+    HELD_SHARE,
     RARE_PILOT,
     RARE_SHARE,
     AnytimeNull,
+    Arm,
     Curve,
     CurveNull,
     Design,
@@ -46,10 +48,11 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
     Trials,
 )
+from dpaudit.auditing.distinguishing.held import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
-from dpaudit.auditing.distinguishing.scores import FlaggedScore, Score, flag_values, score_outputs
+from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.distinguishing.vocabulary import (
     Form,
     Vocabulary,
@@ -58,7 +61,7 @@ from dpaudit.auditing.distinguishing.vocabulary import (
     require_answers,
 )
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
-from dpaudit.auditing.evidence.types import Both, Event
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim
@@ -136,7 +139,9 @@ def audit_release(
     except (NotPlainError, OneSideNotPlainError) as error:
         if not design.encodable:
             raise
-        return _audited(experiment, design, execution, method, missing, str(error))
+        reason = str(error)
+    # Out of the handler, as what code raises would else have this error as its context.
+    return _audited(experiment, design, execution, method, missing, reason)
 
 
 def _audited(
@@ -206,7 +211,8 @@ def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
         if held > MOST_HELD:
             break
     require_answers((x, x_prime), reason)
-    trials.experiment = replace(trials.experiment, encoder=Vocabulary.of(x, x_prime))
+    vocabulary = Vocabulary.of(x, x_prime, HeldValues.of(trials.experiment.pair))
+    trials.experiment = replace(trials.experiment, encoder=vocabulary)
     return runs
 
 
@@ -247,16 +253,23 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = flag_values(choice.score, *outputs, trials.experiment.pair)
+    score = choice.score
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
-    point: Null = (
-        AnytimeNull(design.claim)
-        if design.stop_early
-        else PointNull(design.claim, choice.event, _rare_event(design, score, outputs, test_runs))
-    )
+    point: Null = AnytimeNull(design.claim)
+    held, scores = _held_values(trials, outputs), [score]
+    if not design.stop_early:
+        further = _rare_event(design, score, outputs, test_runs)
+        if held[0].events:
+            scores.append(held[1])
+            further += [
+                Arm(event, HELD_SHARE, 1, held[0].in_words, f"held by {at}")
+                for event in held[0].events
+                for at in [event.direction.value[:2].strip()]
+            ]
+        point = PointNull(design.claim, choice.event, further)
     _tolerate(trials, outputs[0])
-    used = _feed(trials, design, score, test_runs, point, curve)
+    used = _feed(trials, design, scores, test_runs, point, curve)
     return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0)
 
 
@@ -267,17 +280,25 @@ def _tolerate(trials: Trials, outputs: Floats) -> None:
         trials.experiment = replace(trials.experiment, encoder=plain)
 
 
-def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
-    """Return what may happen so rarely that it moves no other bound; None of a small pilot."""
+def _held_values(trials: Trials, outputs: Both) -> tuple[HeldValues, Score]:
+    """Values of one side alone, and the score that is 1 or −1 where an output shows one."""
+    encoder = trials.experiment.encoder
+    if isinstance(encoder, Vocabulary):
+        return encoder.held, encoder.shows
+    held = HeldValues.of(trials.experiment.pair).with_repeats(*outputs)
+    return held, held
+
+
+def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> list[Arm]:
+    """Return what may happen so rarely that it moves no other bound; nothing of a small pilot."""
     if len(outputs[0]) < RARE_PILOT:
-        return None
+        return []
     x, x_prime = (score_outputs(score, side) for side in outputs)
-    if isinstance(score, FlaggedScore) and (event := score.alone(x, x_prime)) is not None:
-        return event
     confidence = 1 - RARE_SHARE * (design.point_error or design.error)
-    return choose_event(
+    event = choose_event(
         x, x_prime, design.claim.delta, test_runs=test_runs, confidence=confidence, rare=True
     )
+    return [Arm(event, RARE_SHARE)]
 
 
 def _first_scores(trials: Trials, design: Design, outputs: Floats) -> Sequence[Score]:
@@ -293,25 +314,25 @@ def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
     _tolerate(trials, shown)
-    used = _feed(trials, design, score, runs, point, curve)
+    used = _feed(trials, design, [score], runs, point, curve)
     return Outcome(score, point, curve, used, 0)
 
 
 def _feed(
     trials: Trials,
     design: Design,
-    score: Score,
+    scores: Sequence[Score],
     runs: int,
     point: Null,
     curve: CurveNull | RatesNull | None,
 ) -> int:
     """Test runs, up to ``runs`` or to the refutation; how many were used."""
     used = 0
-    for x, x_prime in trials.stage(Stage.TEST, runs, score):
+    for x, x_prime in trials.stage(Stage.TEST, runs, scores):
         used += len(x)
         point.update(x, x_prime)
         if curve is not None:
-            curve.update(x, x_prime)
+            curve.update(x[:, 0], x_prime[:, 0])
         if design.stop_early and (
             (curve is not None and curve.refuted) or design.point_refutes(point)
         ):

@@ -126,6 +126,12 @@ class Forecast:
         """Test runs a side."""
         return self.point.runs
 
+    @property
+    def _error(self) -> float:
+        """Of the event that has most of the error rate."""
+        share = self.point.share if isinstance(self.point, PointNull) else 1.0
+        return share * self.design.point_error
+
     def rates(self) -> tuple[float, float]:
         """(p, q) of the tested event, within the claim."""
         assert isinstance(self.point, PointNull)
@@ -174,7 +180,7 @@ class Forecast:
 
         mixed = [rng.permutation(side) for side in sides]
         pilot, rest = [side[:drawn] for side in mixed], [side[drawn:] for side in mixed]
-        delta, runs, error = self.design.claim.delta, self.runs, self.design.point_error
+        delta, runs, error = self.design.claim.delta, self.runs, self._error
         event = choose_event(pilot[0], pilot[1], delta, test_runs=runs, confidence=1 - error)
         counts = event.count(*rest)
         p, q = counts.shrunk
@@ -209,7 +215,7 @@ class Forecast:
 
     def _least(self, family: Family, harmless: float, gravest: float) -> float | None:
         """The mildest fault that is detected: by the normal law, made sure exactly for few hits."""
-        claim, error = self.design.claim, self.design.point_error
+        claim, error = self.design.claim, self._error
         margin = 1.02 * (_normal_quantile(error) + _QUANTILE) / math.sqrt(self.runs)
 
         def promising(fault: float) -> bool:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.held import NUMBER, WORD, HeldValues, read_numbers
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised, Unread, is_plain, riding
 from dpaudit.auditing.distinguishing.scores import ColumnScore, differences, scale, scaled
 from dpaudit.base.errors import InputError
@@ -34,6 +35,7 @@ from dpaudit.mechanisms.pairs import Floats
 Block = tuple[str, tuple[int, ...]]
 """A label, and the shape of what lies along the first axis."""
 
+NOTHING_HELD = HeldValues(((), ()))
 MOST = 20_000
 """Facts and single numbers of one output; all others together are one fact."""
 DEEPEST = 40
@@ -47,7 +49,6 @@ _FAILS = ", cannot be read ("
 _LOW = 2**32
 _HEAP_TYPE = 1 << 9
 """Flag of classes that are written in Python, or could be."""
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -59,16 +60,24 @@ class Form:
         facts: that hold; what follows a null character tells them apart and is not shown.
         numbers: single ones, by label; NaN is a fact as well.
         blocks: arrays of numbers, flattened.
+        texts: with which it was written, whole.
     """
 
     facts: set[str] = field(default_factory=set)
     numbers: dict[str, float] = field(default_factory=dict)
     blocks: dict[Block, Floats] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
         """Whether it is an exception."""
         return any(fact.startswith("it raises ") for fact in self.facts)
+
+    @property
+    def values(self) -> Iterator[Any]:
+        """Its numbers, but for lengths."""
+        yield from (each for name, each in self.numbers.items() if not name.startswith("length "))
+        yield from self.blocks.values()
 
     @property
     def unread(self) -> list[str]:
@@ -168,6 +177,7 @@ class _Reader:
             self.fact(f"{label} is {value}")
         elif isinstance(value, Raised):
             self.fact(f"it raises {value.kind}")
+            self.form.texts.append(value.message)
             self.hidden(
                 f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
             )
@@ -200,11 +210,12 @@ class _Reader:
     def _text(self, label: str, text: str) -> None:
         self.shown(f"{label} is", str(text))
         self.number(f"length of {label}", float(len(text)))
-        found = [float(each.group()) for each in itertools.islice(_NUMBER.finditer(text), FEW)]
+        found = [*itertools.islice(read_numbers(text), FEW)]
+        self.form.texts.append(text)
         if found:
             self.form.blocks[f"(numbers in {label})", ()] = np.array(found)
-            self.shown(f"{label} without its numbers is", _NUMBER.sub("#", text))
-        words = dict.fromkeys(re.findall(r"[^\W\d]\w*", text))
+            self.shown(f"{label} without its numbers is", NUMBER.sub("#", text))
+        words = dict.fromkeys(WORD.findall(text))
         for word in itertools.islice(words, FEW) if len(words) > 1 else ():
             self.shown(f"{label} holds the word", word)
 
@@ -216,6 +227,7 @@ class _Reader:
     def _mapping(self, label: str, value: Mapping[Any, Any]) -> None:
         self.number(f"length of {label}", float(len(value)))
         names = [_key(key) for key in value]
+        self.form.texts += names
         self.hidden(f"{label} has its keys in one certain order", names)
         for name, each in zip(names, value.values(), strict=True):
             place = f"{label}[{name}]"
@@ -242,7 +254,8 @@ class _Reader:
 
     def _set(self, label: str, values: Set[Any]) -> None:
         self.number(f"length of {label}", float(len(values)))
-        for each in sorted(map(_key, values)):
+        self.form.texts += (names := sorted(map(_key, values)))
+        for each in names:
             self.fact(f"{label} holds {each}")
         if _numeric(values):
             self._numbers(f"(sorted {label})", sorted(values), ())
@@ -493,6 +506,8 @@ class Vocabulary:
         summaries: of blocks.
         seen: every fact that was seen, for the count of those that were not.
         kept: places of the columns that are kept, the clearest first.
+        held: values of one side alone; where there are any, whether one is shown is the last
+            column.
     """
 
     facts: tuple[str, ...]
@@ -501,12 +516,13 @@ class Vocabulary:
     summaries: tuple[_Summary, ...]
     seen: frozenset[str]
     kept: tuple[int, ...] = ()
+    held: HeldValues = NOTHING_HELD
 
     @classmethod
-    def of(cls, x: Forms, x_prime: Forms) -> Vocabulary:
+    def of(cls, x: Forms, x_prime: Forms, held: HeldValues = NOTHING_HELD) -> Vocabulary:
         """From outputs on both sides that no test will use again."""
         facts, seen = _chosen_facts(x, x_prime)
-        made = cls(facts, *_chosen_numbers((x, x_prime)), seen)
+        made = cls(facts, *_chosen_numbers((x, x_prime)), seen, held=held)
         rows = [made._rows(side) for side in (x, x_prime)]
         told, both = differences(*rows), np.concatenate(rows)
         told[: len(facts)] /= [HIDDEN if "\0" in fact else HIDDEN**2 for fact in facts]
@@ -526,6 +542,11 @@ class Vocabulary:
         return [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
 
     @property
+    def shows(self) -> ColumnScore:
+        """Whether an output shows a value of one side alone."""
+        return ColumnScore(len(self.kept), self.held.name)
+
+    @property
     def number(self) -> int:
         """Another one for another vocabulary."""
         public = repr([self.facts, self.numbers, self.entries, self.kept])
@@ -537,7 +558,11 @@ class Vocabulary:
 
     def rows(self, outputs: Iterable[Form]) -> Floats:
         """The same of their forms."""
-        return self._rows(outputs)[:, list(self.kept)]
+        every = [*outputs]
+        rows = self._rows(every)[:, list(self.kept)]
+        if not self.held.events:
+            return rows
+        return np.column_stack([rows, [self.held.flag(form.values, form.texts) for form in every]])
 
     def _rows(self, outputs: Iterable[Form]) -> Floats:
         rows = np.array([self._row(form) for form in outputs])
