@@ -35,6 +35,7 @@ from dpaudit.auditing import (
     search_pairs,
 )
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
+from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
@@ -574,7 +575,7 @@ def attack(request: AuditRequest) -> AuditRecord:
     if isinstance(target, Mechanism):
         declared, release = WhiteBox.of(target, pair), target.release_many
         if declared is not None:
-            request = replace(request, scores=(declared, *request.scores))
+            request = replace(request, score=(declared, *request.score))
     else:
         release = BlackBox(target, arguments=request.arguments)
     return attack_code(request, release, pair, claim, claim.curve, name)
@@ -601,7 +602,7 @@ def attack_subject(
                 subject,
                 pair,
                 claim=claim,
-                score=request.scores,
+                score=given_scores(request),
                 stop_early=request.stop_early,
                 execution=execution,
             )
@@ -629,11 +630,19 @@ def attack_code(
             epsilon=claim.epsilon,
             delta=claim.delta,
             curve=curve,
-            score=request.scores,
+            score=given_scores(request),
             learn=learn_scores,
             stop_early=request.stop_early,
             execution=execution,
         )
+
+
+def given_scores(request: AuditRequest) -> tuple[Score, ...]:
+    """The scores of a request; those that are named ``FILE.py:f`` are loaded."""
+    return tuple(
+        OutputScore(load_function(each), each.rpartition(":")[2]) if isinstance(each, str) else each
+        for each in request.score
+    )
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.auditing.distinguishing.choosing import Learner, learn_scores, why_none_is_learned
-from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
@@ -488,8 +488,13 @@ class Design:
 
     @property
     def encodable(self) -> bool:
-        """Whether outputs may be encoded, as no score that is given looks at them."""
-        return not self.scores and self.learner is learn_scores
+        """Whether outputs may be encoded, as no score that is given takes plain numbers alone."""
+        return len(self.own) == len(self.scores) and self.learner is learn_scores
+
+    @property
+    def own(self) -> tuple[OutputScore, ...]:
+        """The scores that take outputs of any kind."""
+        return tuple(each for each in self.scores if isinstance(each, OutputScore))
 
     def point_refutes(self, point: Null) -> bool:
         """Tell whether the test of (ε, δ) alone refutes at its share."""
@@ -515,7 +520,7 @@ class Design:
         begin with the first run.
         """
         arrays = math.prod(shape) > 1
-        if self.stop_early and (self.scores or not arrays):
+        if self.stop_early and (len(self.scores) > len(self.own) or not arrays):
             return 0
         plain = pilot_size(runs)
         return round(LEARNING * plain) if self.learner is not None and arrays else plain
@@ -528,15 +533,19 @@ class Design:
         return "" if why is None else f"No score was learned: {why}"
 
 
-def score_tuple(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
+Given: TypeAlias = Score | Callable[[Any], Any]
+"""A score that is given: of many outputs, or a plain function of one."""
+
+
+def score_tuple(score: Given | Sequence[Given] | None) -> tuple[Score, ...]:
     """The given scores as a tuple: none, one, or several."""
-    if score is None:
-        return ()
-    return (score,) if isinstance(score, Score) else tuple(score)
+    given = () if score is None else (score,) if callable(score) else score
+    return tuple(each if isinstance(each, Score) else OutputScore(each) for each in given)
 
 
 def learner_for(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
-    """Return what learns scores; by default dpaudit's own learner where there is no score."""
+    """Return what learns scores; by default dpaudit's own where no score takes plain numbers."""
     if callable(learn):
         return learn
-    return learn_scores if learn or (learn is None and not scores) else None
+    own = all(isinstance(each, OutputScore) for each in scores)
+    return learn_scores if learn or (learn is None and own) else None

@@ -33,6 +33,7 @@ from dpaudit.auditing.distinguishing.design import (
     Curve,
     CurveNull,
     Design,
+    Given,
     Null,
     PointNull,
     RatesNull,
@@ -72,6 +73,7 @@ WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""
 MOST_HELD = 2**26
 """Size of the forms from which a vocabulary is made."""
+_RAISES = "the mechanism raises in every run on both sides; mend it first."
 VOCABULARY_SHARE = 3
 """Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 
@@ -83,7 +85,7 @@ def audit_release(
     epsilon: float,
     delta: float = 0.0,
     curve: Curve | None = None,
-    score: Score | Sequence[Score] | None = None,
+    score: Given | Sequence[Given] | None = None,
     learn: bool | Learner | None = None,
     method: str | None = None,
     stop_early: bool = False,
@@ -104,7 +106,9 @@ def audit_release(
         curve: claimed δ as a function of an array of ε, such as a plan's privacy curve; the claim
             is then this whole curve as well.
         score: a frozen score, or several of which the pilot picks one; without it the output
-            itself (numbers), or a score that is learned on the pilot (arrays).
+            itself (numbers), or a score that is learned on the pilot (arrays). A function of one
+            output, whatever that is, to a number is such a score too; the scores that would be
+            tried without it are tried beside it.
         learn: whether the pilot also learns scores and compares them with the given ones; by
             default only where none is given. Or what learns them: a function of outputs on x and
             on x', each of shape (n, …), that gives scores.
@@ -134,6 +138,8 @@ def audit_release(
             execution = execution.updated({"own_randomness": True})
     experiment = Experiment.of(release, pair, execution)
     missing = why_none_is_learned() if learn is True else None
+    if design.own and design.encodable:
+        return _audited(experiment, design, execution, method, missing, _RAISES)
     try:
         return _audited(experiment, design, execution, method, missing)
     except (NotPlainError, OneSideNotPlainError) as error:
@@ -187,7 +193,7 @@ def _audited(
         if pilot == 0:
             outcome = _sequential(trials, design, runs)
         else:
-            spent = _learn_vocabulary(trials, pilot, reason) if reason else 0
+            spent = _learn_vocabulary(trials, design, pilot, reason) if reason else 0
             outcome = _two_stages(trials, design, runs, pilot, spent)
     return outcome.record(design, experiment, replace(shown, shape=shape), method)
 
@@ -199,7 +205,7 @@ def _types_differ(experiment: Experiment) -> bool:
     return len(one) == len(other) == 1 and one != other
 
 
-def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
+def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -> int:
     """Let outputs be encoded from now on; how many runs of the pilot that may take."""
     runs = max(1, pilot // VOCABULARY_SHARE)
     trials.experiment = replace(trials.experiment, encoder=forms)
@@ -212,7 +218,8 @@ def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
             break
     require_answers((x, x_prime), reason)
     vocabulary = Vocabulary.of(x, x_prime, HeldValues.of(trials.experiment.pair))
-    trials.experiment = replace(trials.experiment, encoder=vocabulary)
+    encoder = replace(vocabulary, own=design.own)
+    trials.experiment = replace(trials.experiment, encoder=encoder)
     return runs
 
 
@@ -222,17 +229,21 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     code = release.function if isinstance(release, BlackBox) else release
     arguments = release.arguments if isinstance(release, BlackBox) else {}
     return {
-        "release": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code)),
+        "release": _name(code),
         **({"arguments": as_json({**arguments})} if arguments else {}),
         "pair": as_json([experiment.pair.x, experiment.pair.x_prime]),
         "seed": experiment.seed,
         "runs": runs,
         "claim": design.claim.to_dict(),
         "confidence": design.confidence,
-        "scores": [repr(score) for score in design.scores],
+        "scores": [_name(score) for score in design.scores],
         "curve": design.curve is not None,
         "stop_early": design.stop_early,
     }
+
+
+def _name(code: object) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code))
 
 
 def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: int = 0) -> Outcome:
@@ -240,7 +251,8 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
     # Runs of the stage PILOT may have called for the encoding, and may not choose an event as well.
     stage = Stage.ENCODED_PILOT if spent else Stage.PILOT
     outputs = trials.whole(stage, pilot - spent)
-    fixed = [*design.scores, *_first_scores(trials, design, outputs[0])]
+    given = () if spent else design.scores  # encoded, they are columns
+    fixed = [*given, *_first_scores(trials, design, outputs[0])]
     test_runs = runs - pilot
     curve = design.curve_null()
     if curve is not None and fixed:

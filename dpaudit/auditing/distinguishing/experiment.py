@@ -44,6 +44,8 @@ from dpaudit.auditing.children import (
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
+    RefusedError,
+    ScoreError,
     attempt,
     check_outputs,
     copies,
@@ -261,10 +263,6 @@ def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
     return (list(group) for _, group in groupby(parts, key=child))
 
 
-class RefusedError(InputError):
-    """A check of dpaudit refuses the data."""
-
-
 class OneSidedError(InconclusiveError):
     """The code fails on the data of one side."""
 
@@ -337,7 +335,7 @@ class Experiment:
                 f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
-            if isinstance(error, NotPlainError) and not tested:
+            if isinstance(error, ScoreError) or (isinstance(error, NotPlainError) and not tested):
                 raise
             raise RefusedError(f"the mechanism failed {where}: {error_summary(error)}") from None
         except KeyboardInterrupt:

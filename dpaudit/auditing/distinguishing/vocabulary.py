@@ -28,7 +28,13 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.held import NUMBER, WORD, HeldValues, read_numbers
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised, Unread, is_plain, riding
-from dpaudit.auditing.distinguishing.scores import ColumnScore, differences, scale, scaled
+from dpaudit.auditing.distinguishing.scores import (
+    ColumnScore,
+    OutputScore,
+    differences,
+    scale,
+    scaled,
+)
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
@@ -506,8 +512,8 @@ class Vocabulary:
         summaries: of blocks.
         seen: every fact that was seen, for the count of those that were not.
         kept: places of the columns that are kept, the clearest first.
-        held: values of one side alone; where there are any, whether one is shown is the last
-            column.
+        held: values of one side alone; where there are any, whether one is shown is a column.
+        own: scores of outputs as they are, which are the last columns.
     """
 
     facts: tuple[str, ...]
@@ -517,6 +523,7 @@ class Vocabulary:
     seen: frozenset[str]
     kept: tuple[int, ...] = ()
     held: HeldValues = NOTHING_HELD
+    own: tuple[OutputScore, ...] = ()
 
     @classmethod
     def of(cls, x: Forms, x_prime: Forms, held: HeldValues = NOTHING_HELD) -> Vocabulary:
@@ -533,13 +540,16 @@ class Vocabulary:
 
     @property
     def scores(self) -> list[ColumnScore]:
-        """Each column as a score, the clearest first."""
+        """Each column as a score: those that were given, then the clearest first."""
         names = [fact.partition("\0")[0] for fact in self.facts]
         names += [*self.numbers, *(entry_name(*each) for each in self.entries)]
         names += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
         names += ["number of facts not seen before"]
         flags = len(self.facts)
-        return [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
+        found = [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
+        first = len(self.kept) + bool(self.held.events)
+        own = (ColumnScore(first + at, each.name) for at, each in enumerate(self.own))
+        return [*(replace(each, method=self.own[0].method) for each in own), *found]
 
     @property
     def shows(self) -> ColumnScore:
@@ -554,7 +564,11 @@ class Vocabulary:
 
     def __call__(self, outputs: Sequence[Any]) -> Floats:
         """Outputs as rows, shape (n, columns)."""
-        return self.rows(map(canonical, outputs))
+        rows = self.rows(map(canonical, outputs))
+        if not self.own:
+            return rows
+        given = np.array([[each.of(output) for each in self.own] for output in outputs])
+        return np.column_stack([rows, np.where(np.isnan(given), 0.0, given)])
 
     def rows(self, outputs: Iterable[Form]) -> Floats:
         """The same of their forms."""
