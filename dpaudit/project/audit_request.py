@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -268,6 +268,45 @@ def _read_pair(value: object) -> AuditPair:
     return AuditPair(x, x_prime, "given")
 
 
+FIELDS = {
+    "random": "declared: drawn afresh, independent of data and noise; nobody tested that",
+    "seed": "declared: a seed or a key; who knows it may compute what was drawn from it, so try a "
+    "--score that does",
+    "time": "declared: a time; how long code takes may depend on data, and was not tested",
+}
+"""What a field may be that differs in nearly every run, and what follows."""
+UNDECLARED = (
+    "differs in nearly every run: an adversary who knows what it is may compute from it what no "
+    "search finds (the noise of a seed, an order of calls); declare it by --field FIELD=KIND, one "
+    "of random, seed, time, or try a --score"
+)
+
+
+def read_fields(value: object) -> dict[str, str]:
+    """Kinds of fields by their names.
+
+    Raises:
+        InputError: if it is no such table.
+    """
+    if not isinstance(value, Mapping):
+        raise InputError(f"fields is {shown(value)}; it must be a table of names and kinds.")
+    for kind in value.values():
+        toml_tables.chosen(tuple(FIELDS), fields=kind)
+    return {**value}
+
+
+def parse_fields(texts: Sequence[str]) -> dict[str, str]:
+    """``FIELD=KIND`` texts; a field may hold ``=``.
+
+    Raises:
+        InputError: if one has no ``=``, or another kind.
+    """
+    parts = [text.rpartition("=") for text in texts]
+    if wrong := [kind for name, _, kind in parts if not name]:
+        raise InputError(f"--field is {shown(wrong[0])}; it must be FIELD=KIND.")
+    return read_fields({name: kind for name, _, kind in parts})
+
+
 def _score(name: object) -> tuple[str]:
     """The name of a score as it is typed or written."""
     return (validate.text(score=name),)
@@ -297,6 +336,7 @@ class AuditRequest(Checked):
         through_run: attack what the subject's real run releases, on a neighbour of its data.
         code: ``FILE.py:function`` to attack in place of the subject's own releases.
         arguments: values of further parameters of the function, by name.
+        fields: what fields are that differ in nearly every run, by their names: random, seed, time.
         epsilon: the ε under test; the claim's where not given.
         delta: the δ under test; the claim's where not given, and 0 where ε is.
         claim: what is tested, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1',
@@ -337,6 +377,9 @@ class AuditRequest(Checked):
     code: Name | None = field(default=None, metadata=written())
     arguments: Mapping[str, Any] = field(
         default_factory=dict, metadata=asked("--arg NAME=JSON", parse_arguments)
+    )
+    fields: Mapping[str, str] = field(
+        default_factory=dict, metadata=asked("--field FIELD=KIND", parse_fields, read_fields)
     )
     epsilon: NonNegative | None = field(default=None, metadata=asked("--epsilon NUMBER"))
     delta: Probability | None = field(default=None, metadata=asked("--delta NUMBER"))

@@ -141,7 +141,8 @@ class PointNull:
 
     def lower_bound(self, confidence: float) -> float:
         """Exact lower bound, the largest of the events'; 0 before the first run."""
-        return max(arm.bound(self._delta, 1 - confidence) for arm in self._arms)
+        error = round(1 - confidence, 12) or 1 - confidence  # .05, not .05 and a rounding
+        return max(arm.bound(self._delta, error) for arm in self._arms)
 
     @property
     def _arms(self) -> list[Arm]:

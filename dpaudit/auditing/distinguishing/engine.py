@@ -54,6 +54,7 @@ from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.distinguishing.telling import Fields
 from dpaudit.auditing.distinguishing.vocabulary import (
     Form,
     Vocabulary,
@@ -269,6 +270,7 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
     point: Null = AnytimeNull(design.claim)
+    encoder = trials.experiment.encoder
     held, scores = _held_values(trials, outputs), [score]
     if not design.stop_early:
         further = _rare_event(design, score, outputs, test_runs)
@@ -282,7 +284,10 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         point = PointNull(design.claim, choice.event, further)
     _tolerate(trials, outputs[0])
     used = _feed(trials, design, scores, test_runs, point, curve)
-    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0)
+    fields = Fields(outputs)
+    if isinstance(encoder, Vocabulary):
+        fields = Fields(outputs, encoder.names, len(encoder.own), encoder.unique)
+    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0, fields)
 
 
 def _tolerate(trials: Trials, outputs: Floats) -> None:

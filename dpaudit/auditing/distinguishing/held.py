@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -89,14 +90,23 @@ class HeldValues:
         flags: Floats = np.subtract(one, other, dtype=np.float64)
         return flags
 
-    def flag(self, numbers: Iterable[Floats], texts: Iterable[str]) -> float:
-        """The flag of an output of any kind, of which these are the numbers and the texts."""
-        written = [found for text in texts for found in read_numbers(text)]
-        words = {word for text in texts for word in WORD.findall(text)}
-        every = np.concatenate([written, *map(np.ravel, numbers)])[np.newaxis]
-        one, other = (not words.isdisjoint(each) for each in self.words)
-        shown = self(every)[0] if every.size else 0.0
-        return float(np.clip(shown + one - other, -1, 1))
+    def flags(self, numbers: Iterable[Iterable[Floats]], texts: Sequence[Sequence[str]]) -> Floats:
+        """The flags of outputs of any kind, by the numbers and the texts of each, shape (n,)."""
+        found = np.zeros((2, len(texts)), dtype=bool)
+        rows = [
+            np.concatenate([*map(np.ravel, own), [*chain.from_iterable(map(read_numbers, held))]])
+            for own, held in zip(numbers, texts, strict=True)
+        ]
+        owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        every = np.concatenate([np.zeros(0), *rows])
+        for flags, values in zip(found, self.numbers, strict=True):
+            flags[owners[np.isin(every, values)]] = True
+        if any(self.words):
+            written = [{word for text in held for word in WORD.findall(text)} for held in texts]
+            for flags, words in zip(found, self.words, strict=True):
+                flags |= [not words.isdisjoint(each) for each in written]
+        flagged: Floats = np.subtract(*found, dtype=np.float64)
+        return flagged
 
     @property
     def events(self) -> Sequence[Event]:

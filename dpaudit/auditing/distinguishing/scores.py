@@ -498,7 +498,8 @@ def difference(x: Floats, x_prime: Floats) -> Score | None:
     with np.errstate(over="ignore", invalid="ignore"):
         told = differences(*(side[:, first] - side[:, second] for side in sides))
     best = int(told.argmax())
-    if told[best] < _CLEAR:
+    alone = differences(*sides)
+    if told[best] < max(_CLEAR, 1.1 * alone[first[best]], 1.1 * alone[second[best]]):
         return None
     places = int(first[best]), int(second[best])
     name = f"entry {places[0]} less entry {places[1]}"
