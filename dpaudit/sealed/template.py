@@ -158,7 +158,10 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def function(self, file: str, name: str) -> Any:
         """A function of the code, whose module is run."""
-        module = next(known for known, (_, place, _) in self._modules.items() if place == file)
+        known = [module for module, (_, place, _) in self._modules.items() if place == file]
+        if not known:
+            raise LookupError(f"{name} is in no file of the code that can be imported")
+        (module, *_) = known
         return getattr(importlib.import_module(module), name)
 
 
@@ -178,7 +181,7 @@ class _Template:
         self._code = code
         self._size = size
         self._program = sandbox.worker_program()
-        self._generator = _Generator()
+        self._generator = Generator()
         self._call: dict[str, Any] = {}
 
     def serve(self) -> None:
@@ -227,7 +230,9 @@ class _Template:
                 channel.send({"failed": words_of(error)})
 
     def _value(self, call: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        rng = self._generator.seeded(int(given["seed"], 16))
+        seed = int(given["seed"], 16)
+        rng = self._generator.at(seed)
+        self._generator.seed_others(seed)
         function = self._code.function(call["file"], call["name"])
         return value_of(function, call["parameters"], given, rng, keeps_state=call["state"])
 
@@ -263,8 +268,8 @@ def value_of(
     return {"value": value.tolist() if hasattr(value, "tolist") else value, "state": state}
 
 
-class _Generator:
-    """What a worker draws from: made once, as that takes long, and set to a seed of 256 bits."""
+class Generator:
+    """What a function draws from: made once, as that takes long, and set to a seed of 256 bits."""
 
     def __init__(self) -> None:
         self._numpy = sys.modules.get("numpy")
@@ -272,17 +277,21 @@ class _Generator:
         if self._numpy is not None:
             self._own = self._numpy.random.default_rng(0)
 
-    def seeded(self, seed: int) -> Any:
-        """The generator at this seed; what draws without one follows from the same."""
-        random.seed(seed)
+    def at(self, seed: int) -> Any:
+        """The generator at this seed: numpy's where that is imported, or Python's."""
         if self._numpy is None:
-            self._own.seed(seed + 1)
+            self._own.seed(seed)
             return self._own
         state = {"state": seed % 2**128, "inc": seed >> 128 | 1}
         parts = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
         self._own.bit_generator.state = parts
-        self._numpy.random.seed(seed % 2**32)
         return self._own
+
+    def seed_others(self, seed: int) -> None:
+        """Let what draws without a generator follow from the seed."""
+        random.seed(seed + 1)
+        if self._numpy is not None:
+            self._numpy.random.seed(seed % 2**32)
 
 
 def _read(value: Any) -> Any:

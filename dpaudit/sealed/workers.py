@@ -20,12 +20,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
-from dpaudit.sealed.template import CALL, SPAWN, value_of, words_of
+from dpaudit.sealed.template import CALL, SPAWN, Generator, value_of, words_of
 
 PROCESSOR_SECONDS = 10
 """What a function may use for one unit; its own time, not that of a clock."""
@@ -118,13 +116,13 @@ class OwnFunctions:
 
     def _said(self, call: Call, job: Job) -> dict[str, Any]:
         function = self._functions[call.file, call.name]
-        rng = np.random.default_rng(int(job.seed, 16))
+        rng = Generator().at(int(job.seed, 16))
         parameters = {name: read(value) for name, value in call.parameters.items()}
         given = json.loads(json.dumps({"records": job.records, "state": job.state}))
         try:
             said = value_of(function, parameters, given, rng, keeps_state=call.keeps_state)
             return dict(json.loads(json.dumps(said)))
-        except Exception as error:  # noqa: BLE001  # whatever it is, the value is the default
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, the default
             return {"failed": words_of(error)}
 
 
