@@ -22,7 +22,7 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -49,8 +49,8 @@ def main(descriptor: int) -> None:
     channel = Channel(control)
     try:
         job = channel.receive()
-        code = Code.read(Path(job["root"]), job["paths"])
-        code.import_libraries()
+        code = Code.read(job["paths"])
+        code.import_libraries(job["files"])
         size = _address_space()
         try:
             means = sandbox.confine_template(descriptor)
@@ -83,24 +83,19 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def __init__(self, places: Mapping[str, tuple[str, bytes, bool]]) -> None:
-        self._trees: list[ast.Module] = []
         self._modules: dict[str, tuple[CodeType, str, bool]] = {}
+        self._texts: dict[str, bytes] = {}
         for name, (file, text, is_package) in places.items():
             with suppress(SyntaxError, ValueError, RecursionError):  # what is so cannot be imported
-                tree = ast.parse(text, file)
-                self._modules[name] = (
-                    compile(tree, file, "exec", dont_inherit=True),
-                    file,
-                    is_package,
-                )
-                self._trees.append(tree)
+                code = compile(text, file, "exec", dont_inherit=True)
+                self._modules[name] = (code, file, is_package)
+                self._texts[name] = text
 
     @classmethod
-    def read(cls, root: Path, paths: Sequence[str]) -> Code:
-        """All modules below a folder, by the names that they have from where one imports.
+    def read(cls, paths: Sequence[str]) -> Code:
+        """All modules below some folders, by the names that they have from where one imports.
 
         Args:
-            root: of the code.
             paths: folders from which is imported, those that come first before others.
         """
         places: dict[str, tuple[str, bytes, bool]] = {}
@@ -113,20 +108,25 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     places.setdefault(name, (str(file), file.read_bytes(), is_package))
         return cls(places)
 
-    def import_libraries(self) -> None:
-        """Import what the code names of Python and of the libraries that a function may use."""
-        for tree in self._trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Import):
-                    for alias in node.names:
-                        self._import(alias.name)
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    self._import(node.module, [alias.name for alias in node.names])
-        self._trees.clear()
+    def import_libraries(self, files: Sequence[str]) -> None:
+        """Import what some files name of Python and of the libraries that a function may use.
+
+        The smaller a process is, the sooner it is copied: what other files of the code name is
+        left out, unless these files import them.
+        """
+        left = [name for name, (_, file, _) in self._modules.items() if file in files]
+        seen = set(left)
+        while left:
+            for named, attributes in _imports(left.pop(), self._texts):
+                self._import(named, attributes)
+                known = {*_parents(named), *(f"{named}.{each}" for each in attributes)}
+                left += sorted(known & self._modules.keys() - seen)
+                seen |= known
+        self._texts.clear()
         if "numpy" in sys.modules:
             importlib.import_module("numpy.random")  # which it imports when it is first used
 
-    def _import(self, name: str, attributes: Sequence[str] = ()) -> None:
+    def _import(self, name: str, attributes: Sequence[str]) -> None:
         root = name.partition(".")[0]
         if root in self._modules or not (root in _LIBRARIES or root in sys.stdlib_module_names):
             return
@@ -163,6 +163,26 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise LookupError(f"{name} is in no file of the code that can be imported")
         (module, *_) = known
         return getattr(importlib.import_module(module), name)
+
+
+def _imports(name: str, texts: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
+    """The modules that a module names, with what it takes of each."""
+    package = name.split(".")
+    for node in ast.walk(ast.parse(texts[name])):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            own = package[: len(package) - node.level] if node.level else []
+            # relative to a package itself, or to that of a module: whichever there is
+            for around in [own, [*own, package[len(own)]]] if node.level else [own]:
+                parts = [*around, *([node.module] if node.module else [])]
+                if parts:
+                    yield ".".join(parts), [alias.name for alias in node.names]
+
+
+def _parents(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
 class _Template:

@@ -131,8 +131,8 @@ class Workers:
 
     Args:
         words: command line of the template, but for its descriptor.
-        root: folder of the copy of the code.
-        paths: folders below it from which is imported.
+        files: of the code, in which functions stand.
+        paths: folders of the code, from which is imported.
         stack: ends the template.
 
     Raises:
@@ -140,7 +140,7 @@ class Workers:
     """
 
     def __init__(
-        self, words: Sequence[str], root: str, paths: Sequence[str], stack: ExitStack
+        self, words: Sequence[str], files: Sequence[str], paths: Sequence[str], stack: ExitStack
     ) -> None:
         own, other = socket.socketpair()
         with other:
@@ -156,7 +156,7 @@ class Workers:
         self._control, self._channel = own, Channel(own)
         self._lock = threading.Lock()
         stack.callback(_end, child, self._channel)
-        self._channel.send({"root": root, "paths": list(paths)})
+        self._channel.send({"files": list(files), "paths": list(paths)})
 
     def seal(self, private: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """What keeps a worker in, and how each of its tries to get out failed.
