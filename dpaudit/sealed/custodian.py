@@ -188,7 +188,8 @@ class _Custodian:
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
             words = [sys.executable, "-IB", "-c", self.job["template"]]
-            self.workers = Workers(words, self.job["copy"], self.job["paths"], self.stack)
+            used = sorted({file for file, _ in self.functions})
+            self.workers = Workers(words, used, self.job["paths"], self.stack)
 
     def _seal_functions(self, workers: Workers, seal: dict[str, Any]) -> None:
         """Add to a seal how the processes of functions are kept in.

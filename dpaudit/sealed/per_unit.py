@@ -55,7 +55,7 @@ class UnitValues:
         Raises:
             InputError: naming the first field that is wrong.
         """
-        file, name = _texts("function", request.get("function"), 2)
+        file, name = _function(request.get("function"))
         shape = _shape(request.get("shape"))
         entries = math.prod(shape)
         step = Fraction(str(validate.positive(step=request.get("step"))))
@@ -111,6 +111,8 @@ class UnitValues:
             return self.default, f"it returned an array of shape {value.shape}"
         if not np.isfinite(value).all():
             return self.default, "it returned a number that is not finite"
+        if self.state and not isinstance(said.get("state"), str):
+            return self.default, "it returned no state"
         return self._whole(value.ravel()), ""
 
     def _whole(self, value: NDArray[np.float64]) -> Whole:
@@ -120,10 +122,19 @@ class UnitValues:
         return np.asarray(np.clip(steps, low, high), dtype=np.int64)
 
 
-def _texts(name: str, value: object, number: int) -> list[str]:
-    if not isinstance(value, list) or len(value) != number:
-        raise InputError(f"{name} is {shown(value)}; it must be {number} texts.")
-    return [validate.text(**{name: each}) for each in value]
+def _function(named: object) -> list[str]:
+    """File and name of a function.
+
+    Raises:
+        InputError: if it is a lambda, a method, or a function within another.
+    """
+    file, name = named if isinstance(named, list) and len(named) == 2 else ("", named)
+    if isinstance(file, str) and file and isinstance(name, str) and name.isidentifier():
+        return [file, name]
+    raise InputError(
+        f"function is {shown(name)}; it must be one that is defined by def at the top of a file of "
+        "the code."
+    )
 
 
 def _shape(shape: object) -> tuple[int, ...]:
@@ -170,7 +181,7 @@ class UnitFunctions:
         self._example = example
         self._say = say
         self._calls = 0
-        self._tried: set[tuple[str, str]] = set()
+        self._tried: set[tuple[Any, ...]] = set()
         self._states: dict[str, dict[int, str]] = {}
         self._names: list[str] = []
         self.defaults: Counter[str] = Counter()
@@ -191,24 +202,25 @@ class UnitFunctions:
         return found
 
     def require_answers(self, wanted: UnitValues, rows: Rows) -> None:
-        """Try a function on made-up rows, once; what it says there is no secret.
+        """Try a function on made-up rows, once for each way to call it; that tells no secret.
 
         Raises:
             InputError: if it fails on all of them.
         """
         self.defaults[wanted.call.name] += 0  # said of every function, whatever the data
-        key = wanted.call.file, wanted.call.name
+        call = wanted.call
+        key = call.file, call.name, wanted.shape, call.keeps_state, *sorted(call.parameters)
         if key in self._tried:
             return
         self._tried.add(key)
         every = Rows(ALL_ROWS, rows.known)
         records = [record for _, record in self._example().records(every)][:_TRIED]
         jobs = [wanted.job(record, str(n), b"made up", "") for n, record in enumerate(records)]
-        reasons = [wanted.of(said)[1] for said in self._functions.run(wanted.call, jobs)]
+        reasons = [wanted.of(said)[1] for said in self._functions.run(call, jobs)]
         wrong = [why for why in reasons if why]
         if not wrong:
             return
-        which = f"function {wanted.call.name} fails on {len(wrong)} of {len(jobs)} made-up units"
+        which = f"function {call.name} fails on {len(wrong)} of {len(jobs)} made-up units"
         if len(wrong) == len(jobs):
             raise InputError(f"{which}: {wrong[0]}.")
         self._say(f"{which}, which count as its default: {wrong[0]}.\n")

@@ -417,13 +417,14 @@ def _calls() -> Iterator[_Allowed]:
 # What a worker calls: to read its records and write its value, memory, and the end.
 _WORKER_ALLOWED = """
 read 0 63, write 1 64, recvfrom 45 207, mprotect 10 226, munmap 11 215, mremap 25 216
-madvise 28 233, brk 12 214, rt_sigreturn 15 139, exit 60 93, exit_group 231 94
+brk 12 214, rt_sigreturn 15 139, exit 60 93, exit_group 231 94
 """
 
 
 def _worker_calls() -> Iterator[_Allowed]:
     yield from _unconditional(_WORKER_ALLOWED)
     yield "mmap", (9, 222), {3: (1, 0)}  # neither MAP_SHARED nor MAP_SHARED_VALIDATE
+    yield "madvise", (28, 233), {2: (_INT, 4)}  # MADV_DONTNEED
     yield "sendto", (44, 206), {4: (_POINTER, 0)}
 
 

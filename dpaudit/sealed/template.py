@@ -22,7 +22,7 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -49,8 +49,8 @@ def main(descriptor: int) -> None:
     channel = Channel(control)
     try:
         job = channel.receive()
-        code = Code.read(Path(job["root"]), job["paths"])
-        code.import_libraries()
+        code = Code.read(job["paths"])
+        code.import_libraries(job["files"])
         size = _address_space()
         try:
             means = sandbox.confine_template(descriptor)
@@ -83,24 +83,19 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def __init__(self, places: Mapping[str, tuple[str, bytes, bool]]) -> None:
-        self._trees: list[ast.Module] = []
         self._modules: dict[str, tuple[CodeType, str, bool]] = {}
+        self._texts: dict[str, bytes] = {}
         for name, (file, text, is_package) in places.items():
             with suppress(SyntaxError, ValueError, RecursionError):  # what is so cannot be imported
-                tree = ast.parse(text, file)
-                self._modules[name] = (
-                    compile(tree, file, "exec", dont_inherit=True),
-                    file,
-                    is_package,
-                )
-                self._trees.append(tree)
+                code = compile(text, file, "exec", dont_inherit=True)
+                self._modules[name] = (code, file, is_package)
+                self._texts[name] = text
 
     @classmethod
-    def read(cls, root: Path, paths: Sequence[str]) -> Code:
-        """All modules below a folder, by the names that they have from where one imports.
+    def read(cls, paths: Sequence[str]) -> Code:
+        """All modules below some folders, by the names that they have from where one imports.
 
         Args:
-            root: of the code.
             paths: folders from which is imported, those that come first before others.
         """
         places: dict[str, tuple[str, bytes, bool]] = {}
@@ -113,20 +108,25 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     places.setdefault(name, (str(file), file.read_bytes(), is_package))
         return cls(places)
 
-    def import_libraries(self) -> None:
-        """Import what the code names of Python and of the libraries that a function may use."""
-        for tree in self._trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Import):
-                    for alias in node.names:
-                        self._import(alias.name)
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    self._import(node.module, [alias.name for alias in node.names])
-        self._trees.clear()
+    def import_libraries(self, files: Sequence[str]) -> None:
+        """Import what some files name of Python and of the libraries that a function may use.
+
+        The smaller a process is, the sooner it is copied: what other files of the code name is
+        left out, unless these files import them.
+        """
+        left = [name for name, (_, file, _) in self._modules.items() if file in files]
+        seen = set(left)
+        while left:
+            for named, attributes in _imports(left.pop(), self._texts):
+                self._import(named, attributes)
+                known = {*_parents(named), *(f"{named}.{each}" for each in attributes)}
+                left += sorted(known & self._modules.keys() - seen)
+                seen |= known
+        self._texts.clear()
         if "numpy" in sys.modules:
             importlib.import_module("numpy.random")  # which it imports when it is first used
 
-    def _import(self, name: str, attributes: Sequence[str] = ()) -> None:
+    def _import(self, name: str, attributes: Sequence[str]) -> None:
         root = name.partition(".")[0]
         if root in self._modules or not (root in _LIBRARIES or root in sys.stdlib_module_names):
             return
@@ -158,8 +158,31 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def function(self, file: str, name: str) -> Any:
         """A function of the code, whose module is run."""
-        module = next(known for known, (_, place, _) in self._modules.items() if place == file)
+        known = [module for module, (_, place, _) in self._modules.items() if place == file]
+        if not known:
+            raise LookupError(f"{name} is in no file of the code that can be imported")
+        (module, *_) = known
         return getattr(importlib.import_module(module), name)
+
+
+def _imports(name: str, texts: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
+    """The modules that a module names, with what it takes of each."""
+    package = name.split(".")
+    for node in ast.walk(ast.parse(texts[name])):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            own = package[: len(package) - node.level] if node.level else []
+            # relative to a package itself, or to that of a module: whichever there is
+            for around in [own, [*own, package[len(own)]]] if node.level else [own]:
+                parts = [*around, *([node.module] if node.module else [])]
+                if parts:
+                    yield ".".join(parts), [alias.name for alias in node.names]
+
+
+def _parents(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
 class _Template:
@@ -178,7 +201,7 @@ class _Template:
         self._code = code
         self._size = size
         self._program = sandbox.worker_program()
-        self._generator = _Generator()
+        self._generator = Generator()
         self._call: dict[str, Any] = {}
 
     def serve(self) -> None:
@@ -227,7 +250,9 @@ class _Template:
                 channel.send({"failed": words_of(error)})
 
     def _value(self, call: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        rng = self._generator.seeded(int(given["seed"], 16))
+        seed = int(given["seed"], 16)
+        rng = self._generator.at(seed)
+        self._generator.seed_others(seed)
         function = self._code.function(call["file"], call["name"])
         return value_of(function, call["parameters"], given, rng, keeps_state=call["state"])
 
@@ -263,8 +288,8 @@ def value_of(
     return {"value": value.tolist() if hasattr(value, "tolist") else value, "state": state}
 
 
-class _Generator:
-    """What a worker draws from: made once, as that takes long, and set to a seed of 256 bits."""
+class Generator:
+    """What a function draws from: made once, as that takes long, and set to a seed of 256 bits."""
 
     def __init__(self) -> None:
         self._numpy = sys.modules.get("numpy")
@@ -272,17 +297,21 @@ class _Generator:
         if self._numpy is not None:
             self._own = self._numpy.random.default_rng(0)
 
-    def seeded(self, seed: int) -> Any:
-        """The generator at this seed; what draws without one follows from the same."""
-        random.seed(seed)
+    def at(self, seed: int) -> Any:
+        """The generator at this seed: numpy's where that is imported, or Python's."""
         if self._numpy is None:
-            self._own.seed(seed + 1)
+            self._own.seed(seed)
             return self._own
         state = {"state": seed % 2**128, "inc": seed >> 128 | 1}
         parts = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
         self._own.bit_generator.state = parts
-        self._numpy.random.seed(seed % 2**32)
         return self._own
+
+    def seed_others(self, seed: int) -> None:
+        """Let what draws without a generator follow from the seed."""
+        random.seed(seed + 1)
+        if self._numpy is not None:
+            self._numpy.random.seed(seed % 2**32)
 
 
 def _read(value: Any) -> Any:

@@ -20,12 +20,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
-from dpaudit.sealed.template import CALL, SPAWN, value_of, words_of
+from dpaudit.sealed.template import CALL, SPAWN, Generator, value_of, words_of
 
 PROCESSOR_SECONDS = 10
 """What a function may use for one unit; its own time, not that of a clock."""
@@ -118,13 +116,13 @@ class OwnFunctions:
 
     def _said(self, call: Call, job: Job) -> dict[str, Any]:
         function = self._functions[call.file, call.name]
-        rng = np.random.default_rng(int(job.seed, 16))
+        rng = Generator().at(int(job.seed, 16))
         parameters = {name: read(value) for name, value in call.parameters.items()}
         given = json.loads(json.dumps({"records": job.records, "state": job.state}))
         try:
             said = value_of(function, parameters, given, rng, keeps_state=call.keeps_state)
             return dict(json.loads(json.dumps(said)))
-        except Exception as error:  # noqa: BLE001  # whatever it is, the value is the default
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, the default
             return {"failed": words_of(error)}
 
 
@@ -133,8 +131,8 @@ class Workers:
 
     Args:
         words: command line of the template, but for its descriptor.
-        root: folder of the copy of the code.
-        paths: folders below it from which is imported.
+        files: of the code, in which functions stand.
+        paths: folders of the code, from which is imported.
         stack: ends the template.
 
     Raises:
@@ -142,7 +140,7 @@ class Workers:
     """
 
     def __init__(
-        self, words: Sequence[str], root: str, paths: Sequence[str], stack: ExitStack
+        self, words: Sequence[str], files: Sequence[str], paths: Sequence[str], stack: ExitStack
     ) -> None:
         own, other = socket.socketpair()
         with other:
@@ -158,7 +156,7 @@ class Workers:
         self._control, self._channel = own, Channel(own)
         self._lock = threading.Lock()
         stack.callback(_end, child, self._channel)
-        self._channel.send({"root": root, "paths": list(paths)})
+        self._channel.send({"files": list(files), "paths": list(paths)})
 
     def seal(self, private: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """What keeps a worker in, and how each of its tries to get out failed.

@@ -54,6 +54,11 @@ _MOST_CODE = 100_000_000
 """Bytes of a file of code."""
 
 
+def boot(module: str) -> str:
+    """What a fresh ``python -I`` runs to be one of the processes of a sealed run."""
+    return _BOOT.format(init=dpaudit.__file__, module=module)
+
+
 class UnsealedError(UnsupportedError):
     """This machine cannot seal a run; the message says why."""
 
@@ -160,10 +165,8 @@ def sealed_run(
                 "code": [[str(path), *each.identity] for path, each in copied.items()],
                 "rows": None if rows is None else str(rows),
                 "private": [str(code.file), str(code.folder), *map(str, private)],
-                "analyst": _BOOT.format(
-                    init=dpaudit.__file__, module="dpaudit.project.sealed_code"
-                ),
-                "template": _BOOT.format(init=dpaudit.__file__, module="dpaudit.sealed.template"),
+                "analyst": boot("dpaudit.project.sealed_code"),
+                "template": boot("dpaudit.sealed.template"),
                 "patience": PATIENCE,
                 "processor_seconds": PROCESSOR_SECONDS,
                 "memory_bytes": MEMORY_BYTES,
@@ -232,7 +235,7 @@ def _custodian() -> Iterator[Channel]:
     Its temporary files lie in a folder that is removed here, even where it was killed.
     """
     own, other = socket.socketpair()
-    words = _BOOT.format(init=dpaudit.__file__, module="dpaudit.sealed.custodian")
+    words = boot("dpaudit.sealed.custodian")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as scratch:
         with other:

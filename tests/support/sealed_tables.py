@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ import numpy as np
 from dpaudit.auditing.replaying.recording import RecordingNoise, Step
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
+from dpaudit.project.sealed_subject import code_of
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.operations import Operations, Side, require_sealable, trial_of
-from dpaudit.sealed.store import ReadTable, opened
+from dpaudit.sealed.per_unit import UnitFunctions
+from dpaudit.sealed.store import ReadTable, example, opened
+from dpaudit.sealed.workers import OwnFunctions
 
 SECRET = bytes(range(32))
 WARDS = ["A1", "Ünï", "b'x"]
@@ -112,6 +116,8 @@ def held(
     columns: Mapping[str, Any] = COLUMNS,
     secret: bytes = SECRET,
     noise: Any = None,
+    functions: Sequence[Callable[..., Any]] = (),
+    say: Callable[[str], None] = print,
     **more: Any,
 ) -> Iterator[Asked]:
     """A table of these rows, as a custodian holds it."""
@@ -124,10 +130,25 @@ def held(
         noise = noise or RecordingNoise(np.random.default_rng(1))
         real = Ledger(plan, noise=noise)
         sides = Side(none, trial_of(real)), Side(stored, real)
-        operations = Operations(plan, table, *sides)
+        operations = Operations(
+            plan, table, *sides, functions=_per_unit(functions, table, secret, say, stack)
+        )
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             said = operations.answer(json.loads(json.dumps(request, allow_nan=False)))
             return json.loads(json.dumps(said, allow_nan=False))
 
         yield Asked(Rows(ask, 0), SealedLedger(plan, ask), operations, noise)
+
+
+def _per_unit(
+    functions: Sequence[Callable[..., Any]],
+    table: ReadTable,
+    secret: bytes,
+    say: Callable[[str], None],
+    stack: ExitStack,
+) -> UnitFunctions | None:
+    """Functions of the author, run in this process."""
+    own = {code_of(each): each for each in functions}
+    made_up = partial(example, table, stack)
+    return UnitFunctions(OwnFunctions(own), own, secret, made_up, say) if own else None
