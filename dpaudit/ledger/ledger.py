@@ -59,6 +59,15 @@ from dpaudit.ledger.journal import Journal
 from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.queries import BoundedQueries
 from dpaudit.ledger.secure import SecureNoise
+from dpaudit.ledger.selection import (
+    Run,
+    ScoringNoise,
+    Selected,
+    best_of,
+    prefix,
+    require_selection,
+    run_of,
+)
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import name_of, names_of
 from dpaudit.mechanisms import Mechanism
@@ -344,6 +353,52 @@ class Ledger(Uncopied, BoundedQueries):
             for size in {value.size for value in values}:
                 noise.require_size(invocation, size)
 
+    def select(
+        self,
+        run: Run,
+        candidates: Sequence[Any] = (None,),
+        *,
+        unit: str | None = None,
+        at: str = "",
+    ) -> Selected | None:
+        """Run a secret number of times, and release the best run alone.
+
+        Each run is given a candidate, drawn anew from all of them, and a ledger of the declared
+        plan of one run. What it returns must follow from the releases of that ledger. All that it
+        keeps or prints, and how often it was called, is as private as the data.
+
+        Args:
+            run: called with a candidate and a ledger; returns a score, of which the largest is the
+                best, and an output.
+            candidates: public values, such as hyperparameters.
+            unit: as for :meth:`release`.
+            at: label of an invocation of :class:`~dpaudit.plan.PrivateSelection`.
+
+        Returns:
+            Candidate, score and output of the best run; None where there was none, as a Poisson
+            number of runs may be 0.
+
+        Raises:
+            PlanMismatchError: if the plan declares no selection there; else as :meth:`release`.
+            Exception: what a run raised, where none came to a score.
+        """
+
+        def check(invocation: Invocation) -> None:
+            self._drawing().require(require_selection(invocation, candidates).run)
+
+        def draw(noise: NoiseBackend, entry: Entry) -> Selected | None:
+            chosen = np.asarray(noise.release(entry, np.array(len(candidates)))).tolist()
+            return best_of(
+                [
+                    (candidates[place], partial(_run_once, run, candidates[place], noise, entry, n))
+                    for n, place in enumerate(chosen, start=1)
+                ]
+            )
+
+        at, invocation = self._account.found(at)
+        mechanism = None if invocation is None else invocation.mechanism
+        return self._pass(mechanism, unit, at, draw, check=check)  # type: ignore[arg-type]
+
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
     ) -> Stream:
@@ -547,3 +602,16 @@ class Ledger(Uncopied, BoundedQueries):
         self.close()
         if error is None and not ended:
             self.check()
+
+
+def _run_once(
+    run: Run, candidate: Any, noise: NoiseBackend, entry: Entry, number: int
+) -> tuple[float, Any]:
+    """One run of a selection, with a ledger of its own that nobody reads."""
+    plan = run_of(entry.invocation, number)
+    with Ledger(plan, noise=noise) as own:
+        own._account = Account(plan, within=prefix(entry.invocation, number))
+        score, output = run(candidate, own)
+    if isinstance(noise, ScoringNoise):
+        noise.score(entry, score, output)
+    return score, output

@@ -140,7 +140,7 @@ class Mechanism(Kinded, ABC):
     """
 
     family: ClassVar[str] = "mechanism"
-    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms",)
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms", "dpaudit.plan")
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
@@ -234,6 +234,11 @@ class Mechanism(Kinded, ABC):
     @property
     def shuffled_reports(self) -> tuple[int, str] | None:
         """How many reports are shuffled, and of which kind they are; None where none are."""
+        return None
+
+    @property
+    def protects(self) -> tuple[Any, Any] | None:
+        """The unit and the relation of what it is made of; None where the invocation alone says."""
         return None
 
     @property

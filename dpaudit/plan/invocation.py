@@ -85,6 +85,11 @@ class Invocation(Record):
                 raise _seen("relation is 'add-remove'", "declare replace-one")
         if self.mechanism.shuffled_reports is not None:
             self._require_shuffled(*self.mechanism.shuffled_reports)
+        if self.mechanism.protects not in (None, (self.unit, self.relation)):
+            raise InputError(
+                f"{self.describe()} selects from runs that protect another unit, or under another "
+                "relation; declare those of the run."
+            )
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:

@@ -195,6 +195,7 @@ class RecordingNoise(OwnProcess):
 
     Attributes:
         steps: what was released, in order.
+        scores: label, score and output of every run of a selection.
     """
 
     called: ClassVar[str] = "noise"
@@ -202,6 +203,7 @@ class RecordingNoise(OwnProcess):
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         super().__init__()
         self.steps: list[Step] = []
+        self.scores: list[tuple[str, float, object]] = []
         self._first: Sequence[Step] = self.steps
         self._choose = choose
         self._waiting: dict[str, Mapping[str, bool]] = {}
@@ -243,6 +245,10 @@ class RecordingNoise(OwnProcess):
         released = np.asarray(self._summed(sums, value), dtype=np.float64)
         self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn=turn)
         return released
+
+    def score(self, entry: Entry, score: float, output: object) -> None:
+        """Keep what a run of a selection returned, also of those that were not the best."""
+        self.scores.append((entry.invocation.at, score, output))
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Noise of another library, kept if it can be looked at.
