@@ -381,7 +381,15 @@ def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 Rule = Callable[[tuple[Fraction, ...], int, int], int]
-_RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided)
+
+
+def profile(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """The least of what each (ε, δ) of a list proves; numbers are ε, δ, ε, δ and so on."""
+    points = zip(numbers[::2], numbers[1::2], strict=True)
+    return min(response(point, t, w) for point in points)
+
+
+_RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided, profile)
 RULES = {rule.__name__.replace("_", " "): rule for rule in (*_RULES, geometric, lattice)}
 
 
@@ -753,6 +761,21 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
     return use("response", m["epsilon"], m.get("delta") or 0)
 
 
+def listed(m: Fields, _: Fraction) -> Uses:
+    """Each stated (ε, δ) of a black box, the least δ last."""
+    points = m["curve"]
+    wrong = not isinstance(points, list) or not 0 < len(points) <= 1000
+    stop(wrong, "curve is no list of points.", InputError)
+    pairs = []
+    for point in points:
+        two = read_as("*", point, "curve")
+        wrong = len(two) != 2 or min(two) < 0 or two[1] > 1
+        stop(wrong, "a point of curve is no pair of an ε and a δ.", InputError)
+        pairs.append(two)
+    pairs.sort(key=lambda point: (-point[1], point[0]))
+    return use("profile", *(number for point in pairs for number in point))
+
+
 CHOICE = "epsilon> ?utility_sensitivity> "
 MONOTONIC = CHOICE + "?monotonic! "
 VECTOR = "epsilon> threshold^ ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
@@ -769,6 +792,8 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
     "subset-selection": ("k# p% members#", subsets),
     "stable-histogram": ("scale> threshold> key_sensitivity#", keys),
+    "profile-black-box": ("curve=", listed),
+    "private-selection": ("run= runs=", lambda m, _: selection(m)),
 }
 """Mechanisms that protect their whole input: the sensitivity is 0 or 1.
 
@@ -779,7 +804,7 @@ scale serves utilities that may rise and fall; McKenna and Sheldon 2020; Lyu, Su
 Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left, each at the
 stated ε (Durfee and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an encoding
 are told apart by their own two bits alone. *stable-histogram*: the noise of several keys is
-independent.
+independent. *private-selection*: see :func:`selection`.
 """
 
 
@@ -1123,7 +1148,7 @@ def sets_of(plan: object) -> list[Charges]:
     alike, seen = set[Any](), set[Any]()
     for record in invocations:
         own = fields(record, "invocation", INVOCATION)
-        alike.add((relation_of(own["relation"]), own["unit"]))
+        alike |= {(relation_of(own["relation"]), own["unit"]), *inside(own["mechanism"])}
         group = None if own["group"] is None else group_of(own["group"])
         groups.setdefault(group, []).extend({part: times} for part, times in charges_of(own))
         seen.update({group} if own["mechanism"]["kind"] not in SUMS else ())
@@ -1144,6 +1169,63 @@ def sets_of(plan: object) -> list[Charges]:
     return [added_up(everyone, each) for each in [*stay, *pairs] or [{}]]
 
 
+def inside(mechanism: object) -> Iterator[tuple[Any, str]]:
+    """The relations and units of the runs of a selection."""
+    run = mechanism.get("run") if isinstance(mechanism, dict) else None
+    for record in (run.get("invocations") or ()) if isinstance(run, dict) else ():
+        own = fields(record, "invocation", INVOCATION)
+        yield relation_of(own["relation"]), own["unit"]
+        yield from inside(own["mechanism"])
+
+
+def selection(m: Fields) -> Uses:
+    """The best of K runs, of which each is (ε, δ)-private for many ε and δ.
+
+    Let Q and Q' be what a run releases, f(x) = E[x^K], and q, q' the chances of one quantile of
+    scores. The best has the density f'(q) to Q. Where f'(q) ≤ R f'(q'), and as f' ≤ E[K],
+    H_{Rt}(A‖A') = sup ∫ f'(q) dQ − R t f'(q') dQ' ≤ E[K] H_t(Q‖Q'). By any (ε, δ) of a run
+
+    - of K of mass ∝ (1 − γ)^k Π_{l<k} (l + η)/(l + 1), f' ∝ (1 − (1 − γ)x)^(−1−η): as 1 − q' ≤
+      e^ε (1 − q) + δ, R = (e^ε + (1/γ − 1)δ)^(1+η) (Papernot and Steinke 2022, *Hyperparameter
+      tuning with Rényi differential privacy*). E[K] rises with η, hence is at most that of ⌈η⌉;
+    - of a Poisson K, f' ∝ e^(μx): R = e^(μT), T = (e^ε − 1 + 2δ)/(e^ε + 1) ≥ q − q'.
+    """
+    points, law = [], name_in(m["runs"], "law")
+    for charges in sets_of(m["run"]):
+        ladder = [Fraction(0), *(Fraction(1, 1 << j) for j in range(72, 2, -1))]
+        ends = [(min(closed(charges, delta), default=None), delta) for delta in ladder]
+        points.append({delta: end[0] for end, delta in ends if end})
+    both = {delta: max(each[delta] for each in points) for delta in points[0]}
+    both = {delta: epsilon for delta, epsilon in both.items() if epsilon < 1000}
+    stop(not both, "the runs of a selection have no rule here.", MissingError)
+    if law == "poisson":
+        mean = fields(m["runs"], "runs", "law~ mean>")["mean"]
+
+        def ratio(e: Fraction, delta: Fraction) -> Fraction:
+            return Fraction(mean * (e - 1 + 2 * delta) / (e + 1))
+    else:
+        stop(law != "negative-binomial", "the law of the runs has no rule here.", MissingError)
+        own = fields(m["runs"], "runs", "law~ gamma% ?shape^")
+        gamma, shape = own["gamma"], Fraction(1) if own["shape"] is None else own["shape"]
+        wrong = not 0 < gamma < 1 or not -1 < shape <= 100
+        stop(wrong, "the runs need a gamma within 0 and 1 and a shape above −1.", InputError)
+        n, odds = math.ceil(shape), 1 / gamma - 1
+        least = Fraction(log(math.floor(1 / gamma * 2**96), 96)[0], 2**96)
+        stop(least <= 0, "a gamma so near 1 has no rule here.", MissingError)
+        mean = n * odds / (1 - gamma**n) if n > 0 else odds / least
+
+        def ratio(e: Fraction, delta: Fraction) -> Fraction:
+            return (1 + shape) * log_of(e + odds * delta)
+
+    grown = min(
+        ratio(Fraction(exp(*epsilon.as_integer_ratio(), 96)[1], 2**96), delta)
+        for delta, epsilon in both.items()
+    )
+    numbers = [(epsilon + grown, min(mean * delta, Fraction(1))) for delta, epsilon in both.items()]
+    numbers = [(rounded_up(epsilon, 128), rounded_up(delta, 128)) for epsilon, delta in numbers]
+    return use("profile", *(number for point in sorted(numbers) for number in point))
+
+
 # -- what has a closed form -----------------------------------------------------------------------
 
 
@@ -1157,6 +1239,8 @@ def log_of(value: Fraction) -> Fraction:
 def pure_of(law: Law) -> Fraction | None:
     """The pure ε of a use apart from its failure; None where there is none."""
     first, *others = law.numbers
+    if law.rule == "profile":
+        return law.numbers[-2]
     if law.rule in ("normal", "zcdp", "lattice"):
         return None if first else Fraction(0)
     if law.rule == "two sided":
@@ -1166,7 +1250,7 @@ def pure_of(law: Law) -> Fraction | None:
 
 def failure_of(law: Law) -> Fraction:
     """The probability of an infinite loss, which is charged apart."""
-    return law.numbers[1] if law.rule == "response" else Fraction(0)
+    return law.numbers[-1] if law.rule in ("response", "profile") else Fraction(0)
 
 
 def sampled_pure(part: Part) -> Fraction | None:

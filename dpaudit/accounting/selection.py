@@ -48,8 +48,6 @@ _DELTAS: Floats = np.concatenate(
 )
 """Where the curve of a run is looked up."""
 _ROUNDING = 1 + 1e-12
-_POINTS_OF_WORK = 12
-"""Times the work of one proof that its whole curve takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,7 @@ def _pair(selection: PrivateSelection, sensitivity: float) -> DominatingPair:
 
 @body(PrivateSelection.work, PrivateSelection)
 def _work(selection: PrivateSelection, sensitivity: float) -> float:
-    return _POINTS_OF_WORK * seconds_of_proof(selection.run) * 1e8
+    return 1e8 * seconds_of_proof(selection.run)
 
 
 @body(PrivateSelection.for_group, PrivateSelection)
