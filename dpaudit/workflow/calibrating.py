@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
 from dpaudit.certificate.risk import advantage
 from dpaudit.mechanisms import Mechanism, StableHistogram
-from dpaudit.plan import Plan
+from dpaudit.plan import Invocation, Plan, PrivateSelection
 from dpaudit.project.describing import plan_text
 from dpaudit.project.plan_file import read_plan
 from dpaudit.project.targets import parse_claim, parse_settings
@@ -27,6 +28,8 @@ AROUND = (0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0)
 
 _TOLERANCE = 1e-6
 _NEARBY = tuple(2.0 ** (step / 4) for step in range(-80, 201))
+Place = tuple[int, ...]
+"""The number of an invocation, and of one of the run of a selection."""
 _PLAN_KEYS = ("unit", "relation", "trust")
 
 
@@ -180,14 +183,15 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
             return False
 
     factor = least_noise(meets)
-    kinds = {content["invocation"][number]["mechanism"] for number in places}
+    kinds = {_item(content["invocation"], place)["mechanism"] for place in places}
     if factor is None and StableHistogram.kind in kinds:
         # Behind a threshold that stays, noise that hides counts tells keys: there is a window.
         near = next((near for near in _NEARBY if meets(near)), 1.0)
         more = least_noise(lambda more: meets(near * more))
         factor = None if more is None else near * more
     if factor is None:
-        rest = [item for n, item in enumerate(content["invocation"]) if n not in places]
+        changed = {place[0] for place in places}
+        rest = [item for n, item in enumerate(content["invocation"]) if n not in changed]
         if not refused and rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
             raise InputError(f"what is not {shown(at)} alone exceeds {claim}; add noise there.")
         if not refused:
@@ -252,58 +256,80 @@ def claim_table(claim: Claim) -> dict[str, Any]:
     return {key: value for key, value in claim.to_dict().items() if value != ""}
 
 
-def _places(content: Mapping[str, Any], at: str) -> dict[int, str]:
-    """The numbers of the invocations whose noise is sought, and the parameters that say it."""
+def _places(content: Mapping[str, Any], at: str) -> dict[Place, str]:
+    """The places of the invocations whose noise is sought, and the parameters that say it."""
     plan = _plan(content)
     labels = [invocation.at for invocation in plan.invocations]
     if at and at not in labels:
         known = ", ".join(map(shown, labels[:20]))
         raise InputError(f"--at is {shown(at)}; it must be the label of an invocation: {known}.")
-    found = {}
+    found: dict[Place, str] = {}
+    parts: list[tuple[Place, Invocation]]
     for number, invocation in enumerate(plan.invocations):
         if invocation.sensitivity == 0 or (at and at != invocation.at):
             continue
-        name = _parameter(invocation.mechanism.keys())
-        if name is None:
-            raise InputError(f"{invocation.describe()} has no parameter of noise; use --at.")
-        found[number] = name
+        if isinstance(invocation.mechanism, PrivateSelection):
+            own = enumerate(invocation.mechanism.run.invocations)
+            parts = [((number, place), each) for place, each in own if each.sensitivity]
+        else:
+            parts = [((number,), invocation)]
+        for place, each in parts:
+            name = _parameter(each.mechanism.keys())
+            if name is None:
+                raise InputError(f"{each.describe()} has no parameter of noise; use --at.")
+            found[place] = name
     if not found:
         raise InputError("no invocation needs noise: every sensitivity is 0.")
     return found
 
 
-def _scaled(content: Mapping[str, Any], places: Mapping[int, str], factor: float) -> dict[str, Any]:
+def _item(items: Sequence[Any], place: Place) -> Any:
+    """The table at a place: of an invocation, or of one of a run of it."""
+    first, *rest = place
+    return items[first]["run"][rest[0]] if rest else items[first]
+
+
+def _scaled(
+    content: Mapping[str, Any], places: Mapping[Place, str], factor: float
+) -> dict[str, Any]:
     """The tables with that many times the noise."""
-    items = [dict(item) for item in content["invocation"]]
-    for number, name in places.items():
-        items[number][name] = _NOISE[name][1](items[number][name], factor)
+    items = deepcopy(content["invocation"])
+    for place, name in places.items():
+        item = _item(items, place)
+        item[name] = _NOISE[name][1](item[name], factor)
     return {**content, "invocation": items}
 
 
 def _noise(
-    plan: Plan, content: Mapping[str, Any], places: Mapping[int, str]
+    plan: Plan, content: Mapping[str, Any], places: Mapping[Place, str]
 ) -> dict[str, tuple[str, float]]:
-    items = content["invocation"]
-    return {plan.invocations[n].at: (name, items[n][name]) for n, name in places.items()}
+    found, items = {}, content["invocation"]
+    for place, name in places.items():
+        invocation = plan.invocations[place[0]]
+        label = invocation.at
+        if isinstance(invocation.mechanism, PrivateSelection):
+            label += f", {invocation.mechanism.run.invocations[place[1]].at}"
+        found[label] = (name, _item(items, place)[name])
+    return found
 
 
 def _cost(
     content: Mapping[str, Any],
-    places: Mapping[int, str],
+    places: Mapping[Place, str],
     claim: Claim,
     delta: float,
     factor: float,
 ) -> Cost | None:
     """Return what that multiple costs; None where a parameter cannot be so large or small."""
     scaled = content if factor == 1 else _scaled(content, places, factor)
-    number, name = next(iter(places.items()))
+    place, name = next(iter(places.items()))
     try:
         whole = compose(_plan(scaled))
     except (InputError, UnsupportedError):
         return None
     return Cost(
         factor,
-        scaled["invocation"][number][name],
+        _item(scaled["invocation"], place)[name],
         whole.epsilon(delta).upper,
         advantage(whole),
         claim.excess(whole) is None,
