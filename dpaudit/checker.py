@@ -104,7 +104,8 @@ def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
 
 
 LEFT = threading.local()
-"""What a proof may still spend of MOST_WORK."""
+"""What a proof may still spend of MOST_WORK; and what its witness says of the runs of selections,
+in the order of the plan."""
 
 
 def spend(work: float) -> None:
@@ -1190,12 +1191,24 @@ def selection(m: Fields) -> Uses:
       tuning with Rényi differential privacy*). E[K] rises with η, hence is at most that of ⌈η⌉;
     - of a Poisson K, f' ∝ e^(μx): R = e^(μT), T = (e^ε − 1 + 2δ)/(e^ε + 1) ≥ q − q'.
     """
-    points, law = [], name_in(m["runs"], "law")
-    for charges in sets_of(m["run"]):
+    points, law, witnesses = (
+        [],
+        name_in(m["runs"], "law"),
+        next(getattr(LEFT, "runs", iter(())), None),
+    )
+    sets = sets_of(m["run"])
+    given = witnesses if isinstance(witnesses, list) and witnesses else [None] * len(sets)
+    stop(len(given) != len(sets), "the witness is not of the runs of this plan.", RefusedError)
+    for charges, witness in zip(sets, given, strict=True):
+        laws, bits = on_grids(charges, witness) if witness is not None else ([], 0)
         ladder = [Fraction(0), *(Fraction(1, 1 << j) for j in range(72, 2, -1))]
-        ends = [(min(closed(charges, delta), default=None), delta) for delta in ladder]
-        points.append({delta: end[0] for end, delta in ends if end})
-    both = {delta: max(each[delta] for each in points) for delta in points[0]}
+        ends = {delta: [epsilon for epsilon, _ in closed(charges, delta)] for delta in ladder}
+        for delta in ladder[1:] if laws else ():
+            with suppress(NoProofError):
+                ends[delta].append(max(epsilon_of(each, delta, bits) for each in laws))
+        points.append({delta: min(found) for delta, found in ends.items() if found})
+    shared = [delta for delta in points[0] if all(delta in each for each in points)]
+    both = {delta: max(each[delta] for each in points) for delta in shared}
     both = {delta: epsilon for delta, epsilon in both.items() if epsilon < 1000}
     stop(not both, "the runs of a selection have no rule here.", MissingError)
     if law == "poisson":
@@ -1336,7 +1349,13 @@ def closed(charges: Mapping[Part, int], delta: Fraction) -> Iterator[tuple[Fract
 
 
 def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fraction:
-    """ε by the grids that a witness names, both ways.
+    """ε by the grids that a witness names, both ways."""
+    laws, bits = on_grids(charges, witness)
+    return max(epsilon_of(law, delta, bits) for law in laws)
+
+
+def on_grids(charges: Mapping[Part, int], witness: object) -> tuple[list[Losses], int]:
+    """The composed law on the grids that a witness names, each way, and the bits of its masses.
 
     A witness of a set: ``bits`` of a mass, ``limit`` of points, ``cut`` (mass of 2^−cut may be
     moved at the ends), ``round`` (laws are rounded up to so many significant bits, so that those
@@ -1355,9 +1374,8 @@ def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fr
         for (part, times), both in zip(rounded.items(), own["grids"], strict=True):
             law, share = grid_law(part, way, grid_of(both, at), bits), (1 << bits) >> own["cut"]
             laws.append(composed(law, times, limit, bits, Fraction(share, times)))
-        total = reduce(lambda one, other: joined(one, other, limit, bits), laws)
-        found.append(epsilon_of(total, delta, bits))
-    return max(found)
+        found.append(reduce(lambda one, other: joined(one, other, limit, bits), laws))
+    return found, bits
 
 
 def grid_of(both: object, way: int) -> Grid:
@@ -1390,11 +1408,14 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     odd = isinstance(said, dict) and {*said} - {"source"} != {"epsilon", "delta"}
     stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
     delta = min(stated(each, "delta") for each in given)
-    sets = sets_of(record.get("plan"))
-    own: Fields = {"schema": SCHEMA, "sets": [None] * len(sets), "epsilon": None}
+    own: Fields = {"schema": SCHEMA, "sets": None, "epsilon": None, "runs": None}
     if record.get("witness") is not None:
-        own = fields(record["witness"], "witness", "schema~ sets= ?epsilon=")
+        own = fields(record["witness"], "witness", "schema~ sets= ?epsilon= ?runs=")
     stop(own["schema"] != SCHEMA, "the witness has a schema that has no rule here.", MissingError)
+    LEFT.runs = iter(own["runs"] if isinstance(own["runs"], list) else ())
+    sets = sets_of(record.get("plan"))
+    if record.get("witness") is None:
+        own["sets"] = [None] * len(sets)
     wrong = not isinstance(own["sets"], list) or len(own["sets"]) != len(sets)
     stop(wrong, f"the witness is not of the {len(sets)} sets of this plan.", RefusedError)
     found = []
