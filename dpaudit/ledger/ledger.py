@@ -73,7 +73,7 @@ from dpaudit.ledger.units import name_of, names_of
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, Stepwise
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import Invocation, Plan, PrivateSelection
 
 _Drawn = TypeVar("_Drawn")
 
@@ -388,12 +388,14 @@ class Ledger(Uncopied, BoundedQueries):
 
         def draw(noise: NoiseBackend, entry: Entry) -> Selected | None:
             chosen = np.asarray(noise.release(entry, np.array(len(candidates)))).tolist()
-            return best_of(
-                [
-                    (candidates[place], partial(_run_once, run, candidates[place], noise, entry, n))
-                    for n, place in enumerate(chosen, start=1)
-                ]
-            )
+            label, made = entry.invocation.at, self._account.charged(entry.invocation.at)
+            runs = [
+                (candidates[place], prefix(label, made, number))
+                for number, place in enumerate(chosen, start=1)
+            ]
+            selection = require_selection(entry.invocation, candidates)
+            once = partial(_run_once, run, selection, noise)
+            return best_of([(candidate, partial(once, candidate, at)) for candidate, at in runs])
 
         at, invocation = self._account.found(at)
         mechanism = None if invocation is None else invocation.mechanism
@@ -605,13 +607,13 @@ class Ledger(Uncopied, BoundedQueries):
 
 
 def _run_once(
-    run: Run, candidate: Any, noise: NoiseBackend, entry: Entry, number: int
+    run: Run, selection: PrivateSelection, noise: NoiseBackend, candidate: Any, within: str
 ) -> tuple[float, Any]:
     """One run of a selection, with a ledger of its own that nobody reads."""
-    plan = run_of(entry.invocation, number)
+    plan = run_of(selection, within)
     with Ledger(plan, noise=noise) as own:
-        own._account = Account(plan, within=prefix(entry.invocation, number))
+        own._account = Account(plan, within=within)
         score, output = run(candidate, own)
     if isinstance(noise, ScoringNoise):
-        noise.score(entry, score, output)
+        score = noise.score(within, score, output)
     return score, output

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from dpaudit.base.errors import InputError, PlanMismatchError
-from dpaudit.ledger.entry import Entry
 from dpaudit.plan import Invocation, Plan, PrivateSelection
 
 WITHIN = " › "
@@ -37,26 +36,33 @@ class Selected:
 class ScoringNoise(Protocol):
     """A noise backend that looks at what each run of a selection returned."""
 
-    def score(self, entry: Entry, score: float, output: object) -> None:
-        """Keep a score and an output, which must follow from releases alone."""
+    def score(self, within: str, score: float, output: object) -> float:
+        """Keep what a run returned, which must follow from its releases; the score that counts."""
 
 
-def run_of(selection: Invocation, number: int) -> Plan:
+def run_of(selection: PrivateSelection, within: str) -> Plan:
     """The plan of one run, with labels of its own."""
-    assert isinstance(selection.mechanism, PrivateSelection)
-    within = prefix(selection, number)
-    own = selection.mechanism.run.invocations
-    return Plan.of(*(replace(each, at=within + each.at) for each in own))
+    return Plan.of(*(replace(each, at=within + each.at) for each in selection.run.invocations))
 
 
-def prefix(selection: Invocation, number: int) -> str:
-    """What the labels of one run begin with."""
-    return f"{selection.at}{WITHIN}run {number}{WITHIN}"
+def prefix(at: str, selection: int, run: int) -> str:
+    """What the labels of one run begin with; no other run has it."""
+    return f"{at}{WITHIN}selection {selection}, run {run}{WITHIN}"
 
 
 def selection_of(at: str) -> str:
     """The label of the selection that a label belongs to, or the label itself."""
     return at.partition(WITHIN)[0]
+
+
+def losers(scores: Sequence[tuple[str, float, object]]) -> frozenset[str]:
+    """What the labels of those runs begin with that were not the best of their selection."""
+    best: dict[str, tuple[float, str]] = {}
+    for within, score, _ in scores:
+        whole = within.rpartition(", run ")[0]
+        if whole not in best or _rank(score) > best[whole][0]:
+            best[whole] = _rank(score), within
+    return frozenset(each for each, _, _ in scores) - {within for _, within in best.values()}
 
 
 def require_selection(invocation: Invocation, candidates: Sequence[Any]) -> PrivateSelection:

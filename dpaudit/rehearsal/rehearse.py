@@ -134,6 +134,8 @@ class Session:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
         shown = self._timed(lambda: first.with_other_samples(self.data))
         self._keep(shown, Move(self.data, "the same data, other samples"))
+        shown = self._timed(lambda: first.with_other_losers(self.data))
+        self._keep(shown, Move(self.data, "the same data, other runs that are not the best"))
         near, far = self._moves()
         if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
             self._shared = whose(self.data, str(self.plan.unit))

@@ -185,9 +185,15 @@ def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any
 
 @body(Mechanism.sample, PrivateSelection)
 def _selection(law: PrivateSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
-    """The candidate of each run, where the value is their number; it is drawn once."""
+    """The candidate of each run, where the value is their number; it is drawn once.
+
+    Raises:
+        UnsupportedError: if several releases are asked for, as by an audit.
+    """
+    if len(values) != 1:
+        raise UnsupportedError(f"{law.kind} is made of runs; attack it through the run.")
     below = random.Random(int(rng.integers(2**63))).randrange
-    return np.stack([drawn_candidates(law.runs, int(value), below) for value in values])
+    return drawn_candidates(law.runs, int(values[0]), below)[None]
 
 
 # -- laws that are only stated ---------------------------------------------------------------------

@@ -192,13 +192,13 @@ def profile_masses(
         Losses, P-masses and Q-masses as of a :class:`FinitePair`, and the mass at infinity.
     """
     held = (epsilons > 0) & (epsilons < min(pure, 700.0)) & (deltas < 1)
-    x, y = epsilons[held], deltas[held] * (1 + 1e-9)
+    x, y = epsilons[held], deltas[held] * (1 + 1e-12)
     if pure < 700:
         x, y = np.append(x, max(pure, 5e-324)), np.append(y, 0.0)
     if not x.size:
         return np.zeros(1), np.zeros(1), np.zeros(1), 1.0
     tops = (np.expm1(x) + 2 * y) / (np.exp(x) + 1)
-    hull = [(0.0, min(at_zero * (1 + 1e-9), float(tops.min()) * (1 + 1e-15)))]
+    hull = [(0.0, min(at_zero, float(tops.min())) * (1 + 1e-12))]
     for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
         if point[1] >= hull[-1][1]:
             continue
