@@ -21,7 +21,6 @@ e^(μ(x−1)): R ≤ e^(μ T) with T the total variation of a run, and g = μ δ
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -37,6 +36,7 @@ from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.work import seconds_of_proof
 from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
+from dpaudit.mechanisms import ProfileBlackBox
 from dpaudit.mechanisms.base import changes
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, costless_pair
 from dpaudit.mechanisms.pairs.finite import FiniteBound, profile_masses
@@ -83,10 +83,15 @@ def _work(selection: PrivateSelection, sensitivity: float) -> float:
 
 
 @body(PrivateSelection.for_group, PrivateSelection)
-def _for_group(selection: PrivateSelection, size: int) -> PrivateSelection | None:
-    with suppress(UnsupportedError):
-        return replace(selection, run=for_group(selection.run, size))
-    return None
+def _for_group(selection: PrivateSelection, size: int) -> ProfileBlackBox | None:
+    try:
+        pair = _selected(replace(selection, run=for_group(selection.run, size)))
+    except UnsupportedError:
+        return None
+    epsilons = np.append(0.0, pair.losses[pair.losses > 0])
+    curve = zip(epsilons.tolist(), (pair.delta(epsilons) * _ROUNDING).tolist(), strict=True)
+    exact = () if pair.pure_epsilon == math.inf else ((round_up(Fraction(pair.pure_epsilon)), 0.0),)
+    return ProfileBlackBox((*((e, d) for e, d in curve if d < 1), *exact))
 
 
 @lru_cache(maxsize=256)
@@ -113,10 +118,12 @@ def _selected(selection: PrivateSelection) -> SelectionPair:
 def _divergences_of(run: Plan) -> Floats:
     """Those of the worst group of units; infinite where there is no theorem."""
     try:
-        groups = [RdpAccountant().compose(own).divergences for own in run.by_unit()]
+        groups = [RdpAccountant().compose(own) for own in run.by_unit()]
     except UnsupportedError:
         return np.full(ORDERS.size, np.inf)
-    return np.asarray(np.maximum.reduce(groups))
+    # A failure that is charged apart has no divergence.
+    found = [each.divergences + (np.inf if each.slack else 0.0) for each in groups]
+    return np.asarray(np.maximum.reduce(found))
 
 
 def _growth(runs: Runs, epsilons: Floats, deltas: Floats, pure: float) -> float:

@@ -45,7 +45,6 @@ _FARTHEST = 600.0
 """Losses beyond are of no interest, and expensive."""
 _NEGLIGIBLE = 14
 """Bits below δ of what is moved at the ends."""
-
 Charges = Mapping[checker.Part, int]
 
 
@@ -87,11 +86,11 @@ def _of_runs(plan: Plan, delta: float) -> list[list[dict[str, Any] | None]]:
     found: list[list[dict[str, Any] | None]] = []
     for each in plan.invocations:
         if isinstance(each.mechanism, PrivateSelection) and each.sensitivity:
-            run, times = each.mechanism.run, each.count
-            share = each.mechanism.runs.expected * times * 2 ** (_NEGLIGIBLE * (times > 1))
+            run, mean = each.mechanism.run, each.mechanism.runs.expected
+            share = mean * each.count * 2 ** (_NEGLIGIBLE * (each.count > 1))
             proved = prove(run, max(delta / share, 1e-30)) if delta else None
-            own = witness_of(run, proved) if proved else None
-            found += [own["sets"] if own else [], *(own or {}).get("runs", [])]
+            own = (witness_of(run, proved) if proved else None) or {}
+            found += [own.get("sets", []), *own.get("runs", [])]
     return found
 
 

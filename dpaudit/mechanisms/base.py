@@ -19,7 +19,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,8 +208,8 @@ class Mechanism(Kinded, ABC):
         """
         return 0.0
 
-    def for_group(self, size: int) -> Self | None:
-        """The mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
+    def for_group(self, size: int) -> Mechanism | None:
+        """A mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
         return None
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:

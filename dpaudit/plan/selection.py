@@ -132,8 +132,8 @@ class PrivateSelection(Mechanism):
         raise NotImplementedError
 
     @by_class("dpaudit.accounting.selection")
-    def for_group(self, size: int) -> PrivateSelection | None:
-        """The selection from runs that protect so many units; None where nothing covers a run."""
+    def for_group(self, size: int) -> Mechanism | None:
+        """What is proved of runs that protect so many units; None where nothing covers a run."""
         raise NotImplementedError
 
     @property

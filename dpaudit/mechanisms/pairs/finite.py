@@ -29,6 +29,8 @@ WORK_OF_LOSS = 4e4
 """Elementary operations that accountants spend on each loss, for a curve and its comparison."""
 _LARGEST_TABLE = 10**7
 _COMPARED = 4096
+_CLOSEST = 1e-6
+"""An ε of a profile: of points that are closer to 0 the chords would have no digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +194,13 @@ def profile_masses(
         Losses, P-masses and Q-masses as of a :class:`FinitePair`, and the mass at infinity.
     """
     held = (epsilons > 0) & (epsilons < min(pure, 700.0)) & (deltas < 1)
-    x, y = epsilons[held], deltas[held] * (1 + 1e-12)
+    x, y = np.maximum(epsilons[held], _CLOSEST), deltas[held] * (1 + 1e-12)
     if pure < 700:
-        x, y = np.append(x, max(pure, 5e-324)), np.append(y, 0.0)
+        x, y = np.append(x, pure), np.append(y, 0.0)
+    if x.size == 1 or pure <= _CLOSEST:
+        alone = pure if pure < 700 else float(epsilons[held][0])
+        pair = approximate_pair(alone, float(y[-1]))
+        return pair.losses, pair.p, pair.q, pair.p_infinite
     if not x.size:
         return np.zeros(1), np.zeros(1), np.zeros(1), 1.0
     tops = (np.expm1(x) + 2 * y) / (np.exp(x) + 1)
