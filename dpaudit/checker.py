@@ -764,15 +764,10 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
 
 def listed(m: Fields, _: Fraction) -> Uses:
     """Each stated (ε, δ) of a black box, the least δ last."""
-    points = m["curve"]
-    wrong = not isinstance(points, list) or not 0 < len(points) <= 1000
-    stop(wrong, "curve is no list of points.", InputError)
-    pairs = []
-    for point in points:
-        two = read_as("*", point, "curve")
-        wrong = len(two) != 2 or min(two) < 0 or two[1] > 1
-        stop(wrong, "a point of curve is no pair of an ε and a δ.", InputError)
-        pairs.append(two)
+    short = isinstance(m["curve"], list) and 0 < len(m["curve"]) <= 1000
+    pairs = [read_as("*", point, "curve") for point in m["curve"]] if short else [[]]
+    wrong = any(len(two) != 2 or min(two) < 0 or two[1] > 1 for two in pairs)
+    stop(wrong, "curve is no list of pairs of an ε and a δ.", InputError)
     pairs.sort(key=lambda point: (-point[1], point[0]))
     return use("profile", *(number for point in pairs for number in point))
 
@@ -1191,11 +1186,8 @@ def selection(m: Fields) -> Uses:
       tuning with Rényi differential privacy*). E[K] rises with η, hence is at most that of ⌈η⌉;
     - of a Poisson K, f' ∝ e^(μx): R = e^(μT), T = (e^ε − 1 + 2δ)/(e^ε + 1) ≥ q − q'.
     """
-    points, law, witnesses = (
-        [],
-        name_in(m["runs"], "law"),
-        next(getattr(LEFT, "runs", iter(())), None),
-    )
+    known, law = list[dict[Fraction, Fraction]](), name_in(m["runs"], "law")
+    witnesses = next(getattr(LEFT, "runs", iter(())), None)
     sets = sets_of(m["run"])
     given = witnesses if isinstance(witnesses, list) and witnesses else [None] * len(sets)
     stop(len(given) != len(sets), "the witness is not of the runs of this plan.", RefusedError)
@@ -1206,37 +1198,29 @@ def selection(m: Fields) -> Uses:
         for delta in ladder[1:] if laws else ():
             with suppress(NoProofError):
                 ends[delta].append(max(epsilon_of(each, delta, bits) for each in laws))
-        points.append({delta: min(found) for delta, found in ends.items() if found})
-    shared = [delta for delta in points[0] if all(delta in each for each in points)]
-    both = {delta: max(each[delta] for each in points) for delta in shared}
+        known.append({delta: min(found) for delta, found in ends.items() if found})
+    shared = [delta for delta in known[0] if all(delta in each for each in known)]
+    both = {delta: max(each[delta] for each in known) for delta in shared}
     both = {delta: epsilon for delta, epsilon in both.items() if epsilon < 1000}
     stop(not both, "the runs of a selection have no rule here.", MissingError)
+    above = {delta: exp(*epsilon.as_integer_ratio(), 96)[1] for delta, epsilon in both.items()}
+    tops = [(Fraction(end, 2**96), delta) for delta, end in above.items()]
     if law == "poisson":
         mean = fields(m["runs"], "runs", "law~ mean>")["mean"]
-
-        def ratio(e: Fraction, delta: Fraction) -> Fraction:
-            return Fraction(mean * (e - 1 + 2 * delta) / (e + 1))
+        grown = min(mean * (e - 1 + 2 * delta) / (e + 1) for e, delta in tops)
     else:
         stop(law != "negative-binomial", "the law of the runs has no rule here.", MissingError)
         own = fields(m["runs"], "runs", "law~ gamma% ?shape^")
         gamma, shape = own["gamma"], Fraction(1) if own["shape"] is None else own["shape"]
-        wrong = not 0 < gamma < 1 or not -1 < shape <= 100
-        stop(wrong, "the runs need a gamma within 0 and 1 and a shape above −1.", InputError)
+        wrong = not 0 < gamma < 1 - Fraction(1, 10**9) or not -1 < shape <= 100
+        stop(wrong, "gamma is not within 0 and 1, or shape not above −1.", MissingError)
         n, odds = math.ceil(shape), 1 / gamma - 1
         least = Fraction(log(math.floor(1 / gamma * 2**96), 96)[0], 2**96)
-        stop(least <= 0, "a gamma so near 1 has no rule here.", MissingError)
         mean = n * odds / (1 - gamma**n) if n > 0 else odds / least
-
-        def ratio(e: Fraction, delta: Fraction) -> Fraction:
-            return (1 + shape) * log_of(e + odds * delta)
-
-    grown = min(
-        ratio(Fraction(exp(*epsilon.as_integer_ratio(), 96)[1], 2**96), delta)
-        for delta, epsilon in both.items()
-    )
-    numbers = [(epsilon + grown, min(mean * delta, Fraction(1))) for delta, epsilon in both.items()]
-    numbers = [(rounded_up(epsilon, 128), rounded_up(delta, 128)) for epsilon, delta in numbers]
-    return use("profile", *(number for point in sorted(numbers) for number in point))
+        grown = min((1 + shape) * log_of(e + odds * delta) for e, delta in tops)
+    points = [(epsilon + grown, min(mean * delta, Fraction(1))) for delta, epsilon in both.items()]
+    points.reverse()  # the least δ is the last
+    return use("profile", *(rounded_up(end, 128) for point in points for end in point))
 
 
 # -- what has a closed form -----------------------------------------------------------------------

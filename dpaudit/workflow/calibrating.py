@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any
 
 from dpaudit.accounting import compose, least_noise
 from dpaudit.accounting.calibration import SMALLEST
-from dpaudit.base import files
+from dpaudit.base import files, validate
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import down, up
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
+from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.risk import advantage
-from dpaudit.mechanisms import Mechanism, StableHistogram
+from dpaudit.mechanisms import AdditiveNoise, Mechanism, StableHistogram
 from dpaudit.plan import Invocation, Plan, PrivateSelection
 from dpaudit.project.describing import plan_text
 from dpaudit.project.plan_file import read_plan
@@ -30,6 +32,8 @@ _TOLERANCE = 1e-6
 _NEARBY = tuple(2.0 ** (step / 4) for step in range(-80, 201))
 Place = tuple[int, ...]
 """The number of an invocation, and of one of the run of a selection."""
+CONFIDENCE = 0.95
+"""Of an accuracy where none is named."""
 _PLAN_KEYS = ("unit", "relation", "trust")
 
 
@@ -92,6 +96,16 @@ class Calibration:
     noise: Mapping[str, tuple[str, float]]
     costs: tuple[Cost, ...]
 
+    @property
+    def reaches(self) -> dict[str, float]:
+        """How far noise reaches with 95 %, by label, where that is known."""
+        found = {}
+        for label, mechanism in _mechanisms(self.certificate.plan).values():
+            if label in self.noise and isinstance(mechanism, AdditiveNoise):
+                with suppress(UnsupportedError):
+                    found[label] = mechanism.accuracy(CONFIDENCE)
+        return found
+
     def save(self, path: Path) -> Path:
         """Write the plan file, whole or not at all."""
         return files.write(path, plan_text(self.content))
@@ -104,6 +118,10 @@ class Calibration:
             "claim": known["claim"],
             "verdict": known["verdict"],
             "noise": [{"at": at, name: value} for at, (name, value) in self.noise.items()],
+            "accuracy": [
+                {"at": at, "confidence": CONFIDENCE, "within": each}
+                for at, each in self.reaches.items()
+            ],
             "guarantee": {name: proved[name] for name in ("epsilon", "delta", "accountant")},
             "costs": [
                 vars(cost) | {"epsilon": cost.epsilon if cost.epsilon < math.inf else None}
@@ -114,15 +132,22 @@ class Calibration:
 
 
 def calibrate_target(
-    name: str, settings: Sequence[str], claim: str | None, at: str = ""
+    name: str,
+    settings: Sequence[str],
+    claim: str | None,
+    at: str = "",
+    accuracy: float | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Calibration:
-    """The least noise of a mechanism or a plan file.
+    """The least noise of a mechanism or a plan file, or the most that is accurate enough.
 
     Args:
         name: the kind of a mechanism, or a plan file.
         settings: ``key=value`` texts of the mechanism's invocation and of ``[plan]``.
         claim: what is to be certified, as it is written in a plan file; the plan's own by default.
         at: label of the one invocation whose noise is sought; all by a common factor if empty.
+        accuracy: how far noise may reach; the claim is then judged, where there is one.
+        confidence: of the accuracy.
 
     Raises:
         InputError: if an argument is wrong, or no noise certifies the claim.
@@ -136,6 +161,8 @@ def calibrate_target(
         stated = stated or read_plan(content).claim
     else:
         content = _content(name, given)
+    if accuracy is not None:
+        return accurate(content, accuracy, confidence, at, stated)
     if stated is None:
         raise InputError("--claim is missing; give what is to be certified, as 'advantage = 0.1'.")
     return calibrated(content, stated, at)
@@ -218,6 +245,70 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         _noise(certificate.plan, written, places),
         tuple(cost for cost in costs if cost is not None),
     )
+
+
+def accurate(
+    content: Mapping[str, Any],
+    within: float,
+    confidence: float = CONFIDENCE,
+    at: str = "",
+    claim: Claim | None = None,
+) -> Calibration:
+    """The most noise that stays within so much, and what it proves.
+
+    Args:
+        content: the tables of a plan file.
+        within: how far noise may reach, in each entry.
+        confidence: with what probability at least.
+        claim: what is judged; without one what is proved at δ = 0, or else at 1e-5.
+        at: label of the one invocation whose noise is sought; of one alone the reach is asked.
+
+    Raises:
+        InputError: if the content is wrong, no noise stays within, or several invocations have
+            noise and none is named.
+        UnsupportedError: if the mechanism does not say how far its noise reaches.
+    """
+    within = validate.positive(accuracy=within)
+    places = _places(content, at)
+    if len(places) != 1:
+        raise InputError(f"{len(places)} invocations have noise; name one of them by --at.")
+
+    def stays(less: float) -> bool:
+        plan = _plan(_scaled(content, places, 1 / less))
+        return reach_of(plan, next(iter(places)), confidence) <= within
+
+    reach_of(_plan(content), next(iter(places)), confidence)  # which may not be known
+    less = least_noise(stays, tolerance=1e-9)
+    if less is None:
+        raise InputError(f"no noise stays within {within:g}; whole noise reaches 1 at least.")
+    written = _scaled(content, places, 1 / less)
+    while reach_of(_plan(written), next(iter(places)), confidence) > within:
+        less *= 1 + 1e-5
+        written = _scaled(content, places, 1 / less)
+    plan, subject = _plan(written), SubjectRecord("calibrated")
+    if claim is None:
+        pure = compose(plan).epsilon(0.0).upper
+        delta = 0.0 if pure < math.inf else USUAL_DELTA
+        proved = certify(plan, subject=subject, delta=delta).guarantee
+        if proved is None or proved.epsilon == math.inf:
+            raise InputError(f"no finite ε is proved of noise that stays within {within:g}.")
+        claim = Claim(float(up(proved.epsilon)), delta)
+    certificate = certify(plan, subject=subject, claim=claim)
+    tables = {"plan": written["plan"], "claim": claim_table(claim)}
+    tables |= {"invocation": written["invocation"]}
+    return Calibration(certificate, tables, _noise(plan, written, places), ())
+
+
+def reach_of(plan: Plan, place: Place, confidence: float) -> float:
+    """How far the noise of one entry of an invocation reaches with that confidence.
+
+    Raises:
+        UnsupportedError: if the mechanism does not say.
+    """
+    _, mechanism = _mechanisms(plan)[place]
+    if not isinstance(mechanism, AdditiveNoise):
+        raise UnsupportedError(f"{mechanism.kind} adds no noise to numbers, so it has no accuracy.")
+    return mechanism.accuracy(confidence)
 
 
 def fitting(
@@ -303,13 +394,19 @@ def _scaled(
 def _noise(
     plan: Plan, content: Mapping[str, Any], places: Mapping[Place, str]
 ) -> dict[str, tuple[str, float]]:
-    found, items = {}, content["invocation"]
-    for place, name in places.items():
-        invocation = plan.invocations[place[0]]
-        label = invocation.at
-        if isinstance(invocation.mechanism, PrivateSelection):
-            label += f", {invocation.mechanism.run.invocations[place[1]].at}"
-        found[label] = (name, _item(items, place)[name])
+    named, items = _mechanisms(plan), content["invocation"]
+    return {named[at][0]: (name, _item(items, at)[name]) for at, name in places.items()}
+
+
+def _mechanisms(plan: Plan) -> dict[Place, tuple[str, Mechanism]]:
+    """The label and the mechanism at each place, those of a selection's run for it."""
+    found: dict[Place, tuple[str, Mechanism]] = {}
+    for number, each in enumerate(plan.invocations):
+        if isinstance(each.mechanism, PrivateSelection):
+            for place, own in enumerate(each.mechanism.run.invocations):
+                found[number, place] = f"{each.at}, {own.at}", own.mechanism
+        else:
+            found[(number,)] = each.at, each.mechanism
     return found
 
 

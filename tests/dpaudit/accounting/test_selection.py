@@ -296,6 +296,16 @@ def test_the_checker_proves_nearly_as_much(runs, mechanism, facts):
 
 
 @pytest.mark.parametrize("runs", LAWS, ids=str)
+def test_the_checker_proves_a_pure_cost(runs):
+    plan = whole(of(Laplace(2.0), runs))
+    proof = checker.prove({"plan": plan.to_dict(), "guarantee": {"delta": 0.0}})
+    assert proof.epsilon is not None
+    far = 1.03 if isinstance(runs, PoissonRuns) else 1 + 1e-9
+    exact = float(of(Laplace(2.0), runs).pair(1.0).pure_epsilon)
+    assert exact * (1 - 1e-9) <= float(proof.epsilon) <= exact * far
+
+
+@pytest.mark.parametrize("runs", LAWS, ids=str)
 def test_the_checker_proves_no_less_than_the_truth(runs):
     plan = whole(of(PureBlackBox(0.5), runs))
     for delta in (1e-3, 1e-8):
