@@ -104,7 +104,9 @@ def _selected(selection: PrivateSelection) -> SelectionPair:
     own_curve = FiniteBound(*profile_masses(epsilons, deltas, run.delta(0.0).upper, pure))
     divergences = _divergences_of(selection.run)
     growth = _growth(runs, epsilons, deltas, pure)
-    bound = None if pure == math.inf else _pure(runs, Fraction(pure))
+    bound = None if pure == math.inf else Fraction(pure) + Fraction(growth)
+    if bound is not None and isinstance(runs, NegativeBinomialRuns):
+        bound = min(bound, (2 + Fraction(runs.shape)) * Fraction(pure))  # which is exact
     cap = math.inf if bound is None else round_up(bound)
     grown = _grown(runs, divergences, own_curve, growth)
     renyi = RdpComposition(np.minimum(grown, cap), cap)
@@ -137,13 +139,6 @@ def _growth(runs: Runs, epsilons: Floats, deltas: Floats, pure: float) -> float:
         shrunk = np.exp(-epsilons)
         found = runs.expected * (1 - shrunk + 2 * deltas * shrunk) / (1 + shrunk)
     return float(found.min()) * _ROUNDING
-
-
-def _pure(runs: Runs, epsilon: Fraction) -> Fraction:
-    """(2 + η)ε, and ε + μ tanh(ε/2)."""
-    if isinstance(runs, NegativeBinomialRuns):
-        return (2 + Fraction(runs.shape)) * epsilon
-    return epsilon + Fraction(runs.expected * math.tanh(float(epsilon) / 2) * _ROUNDING)
 
 
 def _grown(runs: Runs, divergences: Floats, run: FiniteBound, growth: float) -> Floats:
