@@ -187,6 +187,13 @@ class ProfileBlackBox(BlackBox):
         """Not at every ε: a convex curve through the points may lie below."""
         return False
 
+    def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
+        """The pair of the last ε alone, and its δ, so that at just that δ it is the ε."""
+        delta, epsilon = min((delta, epsilon) for epsilon, delta in self.curve)
+        if not delta:
+            return self.pair(sensitivity), 0.0
+        return ApproximateBlackBox(epsilon, delta).pair_and_failure(sensitivity)
+
     def _changed(self) -> DominatingPair:
         epsilons, deltas = np.array(self.curve).T
         pure = min((epsilon for epsilon, delta in self.curve if not delta), default=math.inf)

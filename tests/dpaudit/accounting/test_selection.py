@@ -333,6 +333,14 @@ def test_a_profile_of_one_point_is_that_black_box(epsilon, delta):
     np.testing.assert_allclose(pair.delta(asked), same.delta(asked), rtol=1e-9, atol=1e-15)
 
 
+def test_at_just_the_least_delta_a_profile_has_its_last_epsilon():
+    """As much mass is infinitely lossy, and no more."""
+    plan = Plan.of(Invocation(ProfileBlackBox(((3.0, 1e-3), (1.0, 0.1))), 1.0, *FACTS))
+    assert guarantee(plan, 1e-3).epsilon == 3.0
+    assert guarantee(plan, 1e-3 * (1 - 1e-9)).epsilon == math.inf
+    assert guarantee(plan, 0.1).epsilon <= 1.0 + 1e-9
+
+
 def test_a_profile_of_gaussian_noise_composes_as_that_nearly():
     points = np.geomspace(0.01, 6, 200)
     deltas = Gaussian(2.0).pair(1.0).delta(points)
