@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-pages pythons processors thorough lint lock format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
+.PHONY: help demo test test-pages pythons processors thorough lint lock format docs docs-look docs-links package reports compare-reports papers peers accountants libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -153,6 +153,9 @@ papers: $(VENV)/.dev  # some data are not part of the project: see DPAUDIT_DATA 
 
 peers: $(VENV)/.dev  # goes on where it was interrupted; the tools' environments are in out/peers
 	nice -n 5 $(BIN)/python -m audits.peers
+
+accountants: $(VENV)/.dev  # what other suites expect, beside what is proved here
+	$(BIN)/python -m audits.accountants
 
 libraries: $(VENV)/.dev  # environments of libraries that cannot stand beside others are in out/libraries
 	nice -n 5 $(BIN)/python -m audits.libraries --workers 2

@@ -104,7 +104,8 @@ def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
 
 
 LEFT = threading.local()
-"""What a proof may still spend of MOST_WORK."""
+"""What a proof may still spend of MOST_WORK; and what its witness says of the runs of selections,
+in the order of the plan."""
 
 
 def spend(work: float) -> None:
@@ -381,7 +382,15 @@ def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 Rule = Callable[[tuple[Fraction, ...], int, int], int]
-_RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided)
+
+
+def profile(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """The least of what each (ε, δ) of a list proves; numbers are ε, δ, ε, δ and so on."""
+    points = zip(numbers[::2], numbers[1::2], strict=True)
+    return min(response(point, t, w) for point in points)
+
+
+_RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided, profile)
 RULES = {rule.__name__.replace("_", " "): rule for rule in (*_RULES, geometric, lattice)}
 
 
@@ -753,6 +762,16 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
     return use("response", m["epsilon"], m.get("delta") or 0)
 
 
+def listed(m: Fields, _: Fraction) -> Uses:
+    """Each stated (ε, δ) of a black box, the least δ last."""
+    short = isinstance(m["curve"], list) and 0 < len(m["curve"]) <= 1000
+    pairs = [read_as("*", point, "curve") for point in m["curve"]] if short else [[]]
+    wrong = any(len(two) != 2 or min(two) < 0 or two[1] > 1 for two in pairs)
+    stop(wrong, "curve is no list of pairs of an ε and a δ.", InputError)
+    pairs.sort(key=lambda point: (-point[1], point[0]))
+    return use("profile", *(number for point in pairs for number in point))
+
+
 CHOICE = "epsilon> ?utility_sensitivity> "
 MONOTONIC = CHOICE + "?monotonic! "
 VECTOR = "epsilon> threshold^ ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
@@ -769,6 +788,8 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
     "subset-selection": ("k# p% members#", subsets),
     "stable-histogram": ("scale> threshold> key_sensitivity#", keys),
+    "profile-black-box": ("curve=", listed),
+    "private-selection": ("run= runs=", lambda m, _: selection(m)),
 }
 """Mechanisms that protect their whole input: the sensitivity is 0 or 1.
 
@@ -779,7 +800,7 @@ scale serves utilities that may rise and fall; McKenna and Sheldon 2020; Lyu, Su
 Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left, each at the
 stated ε (Durfee and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an encoding
 are told apart by their own two bits alone. *stable-histogram*: the noise of several keys is
-independent.
+independent. *private-selection*: see :func:`selection`.
 """
 
 
@@ -1123,7 +1144,7 @@ def sets_of(plan: object) -> list[Charges]:
     alike, seen = set[Any](), set[Any]()
     for record in invocations:
         own = fields(record, "invocation", INVOCATION)
-        alike.add((relation_of(own["relation"]), own["unit"]))
+        alike |= {(relation_of(own["relation"]), own["unit"]), *inside(own["mechanism"])}
         group = None if own["group"] is None else group_of(own["group"])
         groups.setdefault(group, []).extend({part: times} for part, times in charges_of(own))
         seen.update({group} if own["mechanism"]["kind"] not in SUMS else ())
@@ -1144,6 +1165,64 @@ def sets_of(plan: object) -> list[Charges]:
     return [added_up(everyone, each) for each in [*stay, *pairs] or [{}]]
 
 
+def inside(mechanism: object) -> Iterator[tuple[Any, str]]:
+    """The relations and units of the runs of a selection."""
+    run = mechanism.get("run") if isinstance(mechanism, dict) else None
+    for record in (run.get("invocations") or ()) if isinstance(run, dict) else ():
+        own = fields(record, "invocation", INVOCATION)
+        yield relation_of(own["relation"]), own["unit"]
+        yield from inside(own["mechanism"])
+
+
+def selection(m: Fields) -> Uses:
+    """The best of K runs, of which each is (ε, δ)-private for many ε and δ.
+
+    Let Q and Q' be what a run releases, f(x) = E[x^K], and q, q' the chances of one quantile of
+    scores. The best has the density f'(q) to Q. Where f'(q) ≤ R f'(q'), and as f' ≤ E[K],
+    H_{Rt}(A‖A') = sup ∫ f'(q) dQ − R t f'(q') dQ' ≤ E[K] H_t(Q‖Q'). By any (ε, δ) of a run
+
+    - of K of mass ∝ (1 − γ)^k Π_{l<k} (l + η)/(l + 1), f' ∝ (1 − (1 − γ)x)^(−1−η): as 1 − q' ≤
+      e^ε (1 − q) + δ, R = (e^ε + (1/γ − 1)δ)^(1+η) (Papernot and Steinke 2022, *Hyperparameter
+      tuning with Rényi differential privacy*). E[K] rises with η, hence is at most that of ⌈η⌉;
+    - of a Poisson K, f' ∝ e^(μx): R = e^(μT), T = (e^ε − 1 + 2δ)/(e^ε + 1) ≥ q − q'.
+    """
+    known, law = list[dict[Fraction, Fraction]](), name_in(m["runs"], "law")
+    witnesses = next(getattr(LEFT, "runs", iter(())), None)
+    sets = sets_of(m["run"])
+    given = witnesses if isinstance(witnesses, list) and witnesses else [None] * len(sets)
+    stop(len(given) != len(sets), "the witness is not of the runs of this plan.", RefusedError)
+    for charges, witness in zip(sets, given, strict=True):
+        laws, bits = on_grids(charges, witness) if witness is not None else ([], 0)
+        ladder = [Fraction(0), *(Fraction(1, 1 << j) for j in range(72, 2, -1))]
+        ends = {delta: [epsilon for epsilon, _ in closed(charges, delta)] for delta in ladder}
+        for delta in ladder[1:] if laws else ():
+            with suppress(NoProofError):
+                ends[delta].append(max(epsilon_of(each, delta, bits) for each in laws))
+        known.append({delta: min(found) for delta, found in ends.items() if found})
+    shared = [delta for delta in known[0] if all(delta in each for each in known)]
+    both = {delta: max(each[delta] for each in known) for delta in shared}
+    both = {delta: epsilon for delta, epsilon in both.items() if epsilon < 1000}
+    stop(not both, "the runs of a selection have no rule here.", MissingError)
+    above = {delta: exp(*epsilon.as_integer_ratio(), 96)[1] for delta, epsilon in both.items()}
+    tops = [(Fraction(end, 2**96), delta) for delta, end in above.items()]
+    if law == "poisson":
+        mean = fields(m["runs"], "runs", "law~ mean>")["mean"]
+        grown = min(mean * (e - 1 + 2 * delta) / (e + 1) for e, delta in tops)
+    else:
+        stop(law != "negative-binomial", "the law of the runs has no rule here.", MissingError)
+        own = fields(m["runs"], "runs", "law~ gamma% ?shape^")
+        gamma, shape = own["gamma"], Fraction(1) if own["shape"] is None else own["shape"]
+        wrong = not 0 < gamma < 1 - Fraction(1, 10**9) or not -1 < shape <= 100
+        stop(wrong, "gamma is not within 0 and 1, or shape not above −1.", MissingError)
+        n, odds = math.ceil(shape), 1 / gamma - 1
+        least = Fraction(log(math.floor(1 / gamma * 2**96), 96)[0], 2**96)
+        mean = n * odds / (1 - gamma**n) if n > 0 else odds / least
+        grown = min((1 + shape) * log_of(e + odds * delta) for e, delta in tops)
+    points = [(epsilon + grown, min(mean * delta, Fraction(1))) for delta, epsilon in both.items()]
+    points.reverse()  # the least δ is the last
+    return use("profile", *(rounded_up(end, 128) for point in points for end in point))
+
+
 # -- what has a closed form -----------------------------------------------------------------------
 
 
@@ -1157,6 +1236,8 @@ def log_of(value: Fraction) -> Fraction:
 def pure_of(law: Law) -> Fraction | None:
     """The pure ε of a use apart from its failure; None where there is none."""
     first, *others = law.numbers
+    if law.rule == "profile":
+        return law.numbers[-2]
     if law.rule in ("normal", "zcdp", "lattice"):
         return None if first else Fraction(0)
     if law.rule == "two sided":
@@ -1166,7 +1247,7 @@ def pure_of(law: Law) -> Fraction | None:
 
 def failure_of(law: Law) -> Fraction:
     """The probability of an infinite loss, which is charged apart."""
-    return law.numbers[1] if law.rule == "response" else Fraction(0)
+    return law.numbers[-1] if law.rule in ("response", "profile") else Fraction(0)
 
 
 def sampled_pure(part: Part) -> Fraction | None:
@@ -1252,7 +1333,13 @@ def closed(charges: Mapping[Part, int], delta: Fraction) -> Iterator[tuple[Fract
 
 
 def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fraction:
-    """ε by the grids that a witness names, both ways.
+    """ε by the grids that a witness names, both ways."""
+    laws, bits = on_grids(charges, witness)
+    return max(epsilon_of(law, delta, bits) for law in laws)
+
+
+def on_grids(charges: Mapping[Part, int], witness: object) -> tuple[list[Losses], int]:
+    """The composed law on the grids that a witness names, each way, and the bits of its masses.
 
     A witness of a set: ``bits`` of a mass, ``limit`` of points, ``cut`` (mass of 2^−cut may be
     moved at the ends), ``round`` (laws are rounded up to so many significant bits, so that those
@@ -1271,9 +1358,8 @@ def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fr
         for (part, times), both in zip(rounded.items(), own["grids"], strict=True):
             law, share = grid_law(part, way, grid_of(both, at), bits), (1 << bits) >> own["cut"]
             laws.append(composed(law, times, limit, bits, Fraction(share, times)))
-        total = reduce(lambda one, other: joined(one, other, limit, bits), laws)
-        found.append(epsilon_of(total, delta, bits))
-    return max(found)
+        found.append(reduce(lambda one, other: joined(one, other, limit, bits), laws))
+    return found, bits
 
 
 def grid_of(both: object, way: int) -> Grid:
@@ -1306,11 +1392,14 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     odd = isinstance(said, dict) and {*said} - {"source"} != {"epsilon", "delta"}
     stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
     delta = min(stated(each, "delta") for each in given)
-    sets = sets_of(record.get("plan"))
-    own: Fields = {"schema": SCHEMA, "sets": [None] * len(sets), "epsilon": None}
+    own: Fields = {"schema": SCHEMA, "sets": None, "epsilon": None, "runs": None}
     if record.get("witness") is not None:
-        own = fields(record["witness"], "witness", "schema~ sets= ?epsilon=")
+        own = fields(record["witness"], "witness", "schema~ sets= ?epsilon= ?runs=")
     stop(own["schema"] != SCHEMA, "the witness has a schema that has no rule here.", MissingError)
+    LEFT.runs = iter(own["runs"] if isinstance(own["runs"], list) else ())
+    sets = sets_of(record.get("plan"))
+    if record.get("witness") is None:
+        own["sets"] = [None] * len(sets)
     wrong = not isinstance(own["sets"], list) or len(own["sets"]) != len(sets)
     stop(wrong, f"the witness is not of the {len(sets)} sets of this plan.", RefusedError)
     found = []

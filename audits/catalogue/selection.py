@@ -45,6 +45,17 @@ def counted(counts: Any, size: int, rng: np.random.Generator) -> Floats:
     return np.column_stack([chosen, np.take_along_axis(noisy, chosen, axis=1)])
 
 
+def best_run(scale: float, runs: Callable[[np.random.Generator, int], Any]) -> Release:
+    """The largest of some runs, each of which adds Laplace noise to a number."""
+
+    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
+        share = rng.random(size) ** (1 / runs(rng, size))  # P[all ≤ t] = F(t)^K
+        noise = np.where(share < 0.5, np.log(2 * share), -np.log(2 - 2 * share))
+        return float(value) + scale * noise
+
+    return release
+
+
 class SteepChoice:
     """The exponential mechanism with exp(ε u), which is right for monotone utilities only."""
 
@@ -116,6 +127,8 @@ WRONG = (
           counted),
     Entry("exponential mechanism exp(εu), utility not monotone", False, PURE, UNEVEN, EVEN,
           math.log(50 * math.e**2 / (math.e**2 + 49)), exact=_steep),
+    Entry("the best of ten runs, stated as one", False, PURE, 0.0, 1.0, 10.0, 10_000,
+          best_run(1.0, lambda rng, size: 10)),
     Entry("permute-and-flip stated as ρ = ε²/8", False, _FLIP_STATED, [0.0, 0.0], [1.0, -1.0],
           2.0, exact=_concentrated, rho=(0.5, _FLIP_RHO)),
 )  # fmt: skip
@@ -125,6 +138,8 @@ RIGHT = (
           noisy_max("laplace"), None, INDEX, limit=True),
     Entry("exponential mechanism", True, PURE, FLAT, STEEP, 1.0, 10_000,
           ExponentialMechanism(1.0).release_many, None, INDEX, limit=True),
+    Entry("the best of a geometric number of runs, at 3ε", True, PURE, 0.0, 1.0, 1.0, 10_000,
+          best_run(3.0, lambda rng, size: rng.geometric(0.1, size)), limit=True),
     Entry("permute-and-flip", True, Claim(2.0), [0.0, 0.0], [1.0, -1.0], 2.0,
           exact=_permute_and_flip),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from .accountant import accountant_of as accountant_of
 from .amplification import Amplification as Amplification
 from .budgets import AdaptiveFilter as AdaptiveFilter
 from .budgets import Filter as Filter
+from .budgets import Odometer as Odometer
 from .budgets import RenyiFilter as RenyiFilter
 from .budgets import ZcdpFilter as ZcdpFilter
 from .calibration import least_noise as least_noise

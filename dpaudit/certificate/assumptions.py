@@ -305,6 +305,7 @@ VIOLATED_BY = {
     "private-use-of-randomness": Premise.CONTROL_FLOW,
     "plan-not-followed": Premise.CONTROL_FLOW,
     "result-not-from-releases": Premise.RESULTS,
+    "losers-leave": Premise.RESULTS,
     "prints-private-data": Premise.RESULTS,
     "reads-beside-load": Premise.RESULTS,
     "sampled-too-often": Premise.SAMPLING,

@@ -20,6 +20,7 @@ from typing import Any
 
 from dpaudit import checker
 from dpaudit.accounting import Guarantee, seconds_of_proof
+from dpaudit.accounting import guarantee as prove
 from dpaudit.base.errors import TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import holds
@@ -28,7 +29,7 @@ from dpaudit.certificate.proof import versions
 from dpaudit.certificate.records import CheckRecord
 from dpaudit.certificate.verdicts import REFUSED
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import Plan
+from dpaudit.plan import Plan, PrivateSelection
 
 _NEAR = 1.003
 """Of the guarantee: a proof that is so near is not refined."""
@@ -44,7 +45,6 @@ _FARTHEST = 600.0
 """Losses beyond are of no interest, and expensive."""
 _NEGLIGIBLE = 14
 """Bits below δ of what is moved at the ends."""
-
 Charges = Mapping[checker.Part, int]
 
 
@@ -64,6 +64,8 @@ def witness_of(
         where the checker has no rule for a part of the plan, or no finite ε.
     """
     record = {"plan": plan.to_dict(), "guarantee": {"delta": guarantee.delta}}
+    runs = _of_runs(plan, guarantee.delta)
+    checker.LEFT.runs = iter(runs)
     try:
         sets = checker.sets_of(record["plan"])
         delta = Fraction(guarantee.delta)
@@ -74,8 +76,22 @@ def witness_of(
     except (checker.NoProofError, OverflowError):
         return None
     witness: dict[str, Any] = {"schema": checker.SCHEMA, "sets": made}
+    witness |= {"runs": runs} if any(map(any, runs)) else {}
     proof = checker.prove(record | {"witness": witness})
     return None if proof.epsilon is None else witness | {"epsilon": round_up(proof.epsilon)}
+
+
+def _of_runs(plan: Plan, delta: float) -> list[list[dict[str, Any] | None]]:
+    """The sets of a witness of one run, for each selection in the order of the plan."""
+    found: list[list[dict[str, Any] | None]] = []
+    for each in plan.invocations:
+        if isinstance(each.mechanism, PrivateSelection) and each.sensitivity:
+            run, mean = each.mechanism.run, each.mechanism.runs.expected
+            share = mean * each.count * 2 ** (_NEGLIGIBLE * (each.count > 1))
+            proved = prove(run, max(delta / share, 1e-30)) if delta else None
+            own = (witness_of(run, proved) if proved else None) or {}
+            found += [own.get("sets", []), *own.get("runs", [])]
+    return found
 
 
 def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> dict[str, Any] | None:

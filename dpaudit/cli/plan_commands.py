@@ -89,16 +89,23 @@ def calibrate(
     at: Annotated[
         str, option("--at", "LABEL", "Change the noise of this invocation alone, not of all.")
     ] = "",
+    accuracy: Annotated[
+        float | None,
+        option("--accuracy", "T", "The most noise that is at most T, not the least for a claim."),
+    ] = None,
+    confidence: Annotated[
+        float, option("--confidence", "P", "With what probability noise is at most T.")
+    ] = 0.95,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
     ] = None,
 ) -> None:
-    """Find the least noise for which a claim is certified."""
+    """Find the least noise for which a claim is certified, or the most that is accurate enough."""
     from dpaudit.cli import show
     from dpaudit.workflow.calibrating import calibrate_target
 
     with working(f"calibrate {target}"):
-        found = calibrate_target(target, settings or (), claim, at)
+        found = calibrate_target(target, settings or (), claim, at, accuracy, confidence)
     if output is not None:
         found.save(output)
     show.calibrated(found, output)

@@ -403,11 +403,22 @@ def calibrated(found: Calibration, output: Path | None) -> None:
     facts = grid()
     facts.add_row("claim", f"{escape(str(certificate.claim))}: [green]{certificate.verdict}[/]")
     for at, (name, value) in list(found.noise.items())[:20]:
-        facts.add_row(escape(at), f"[bold]{name} = {value!r}[/]")
+        reach = f", at most {up(found.reaches[at])} with 95 %" if at in found.reaches else ""
+        facts.add_row(escape(at), f"[bold]{name} = {value!r}[/]{reach}")
     if len(found.noise) > 20:
         facts.add_row("", f"… and {len(found.noise) - 20} more")
     facts.add_row("guarantee", f"ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}")
     say(facts)
+    if found.costs:
+        say(_costs_of(found))
+    if output is not None:
+        written(output)
+
+
+def _costs_of(found: Calibration) -> Table:
+    """What multiples of the noise cost."""
+    proved = found.certificate.guarantee
+    assert proved is not None
     name = next(iter(found.noise.values()))[0]
     costs = table("noise", name, f"ε at δ = {plain(proved.delta)}", "advantage", "50:50 guess", "")
     costs.columns[0].no_wrap = True
@@ -420,6 +431,4 @@ def calibrated(found: Calibration, output: Path | None) -> None:
             percent((1 + cost.advantage) / 2),
             "[green]certified[/]" if cost.certified else "[red]not certified[/]",
         )
-    say(costs)
-    if output is not None:
-        written(output)
+    return costs

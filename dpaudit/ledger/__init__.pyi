@@ -13,4 +13,5 @@ from .journal import read_journal as read_journal
 from .journal import summarise_journal as summarise_journal
 from .ledger import Ledger as Ledger
 from .secure import SecureNoise as SecureNoise
+from .selection import Selected as Selected
 from .stream import Stream as Stream

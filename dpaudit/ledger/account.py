@@ -30,9 +30,11 @@ class Account:
 
     Args:
         plan: what the algorithm declared.
+        within: what all its labels begin with, which the code leaves out.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, within: str = "") -> None:
+        self._within = within
         self.declared = {invocation.at: invocation for invocation in plan.invocations}
         self._charges: dict[str, Counter[str | None]] = {at: Counter() for at in self.declared}
         self._totals = dict.fromkeys(self.declared, 0)
@@ -45,6 +47,8 @@ class Account:
         """A label, which may be empty where only one is declared, and what is declared there."""
         if not at and len(self.declared) == 1:
             at = next(iter(self.declared))
+        elif self._within and not at.startswith(self._within):
+            at = self._within + at
         return at, self.declared.get(at)
 
     def admissible(

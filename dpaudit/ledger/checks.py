@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual, IndividualGaussian
-from dpaudit.plan import Invocation
+from dpaudit.plan import Invocation, PrivateSelection
 
 _Checked = TypeVar("_Checked")
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -41,6 +41,8 @@ def require_open(invocation: Invocation, value: NDArray[Any]) -> None:
         InputError: if the mechanism refuses the value.
     """
     require_unbounded(invocation)
+    if isinstance(invocation.mechanism, PrivateSelection):
+        raise PlanMismatchError(f"{invocation.describe()} is made of runs; use select for it.")
     require_sound(invocation, value)
 
 

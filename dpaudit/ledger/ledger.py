@@ -59,12 +59,21 @@ from dpaudit.ledger.journal import Journal
 from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.queries import BoundedQueries
 from dpaudit.ledger.secure import SecureNoise
+from dpaudit.ledger.selection import (
+    Run,
+    ScoringNoise,
+    Selected,
+    best_of,
+    prefix,
+    require_selection,
+    run_of,
+)
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import name_of, names_of
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, Stepwise
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import Invocation, Plan, PrivateSelection
 
 _Drawn = TypeVar("_Drawn")
 
@@ -344,6 +353,54 @@ class Ledger(Uncopied, BoundedQueries):
             for size in {value.size for value in values}:
                 noise.require_size(invocation, size)
 
+    def select(
+        self,
+        run: Run,
+        candidates: Sequence[Any] = (None,),
+        *,
+        unit: str | None = None,
+        at: str = "",
+    ) -> Selected | None:
+        """Run a secret number of times, and release the best run alone.
+
+        Each run is given a candidate, drawn anew from all of them, and a ledger of the declared
+        plan of one run. What it returns must follow from the releases of that ledger. All that it
+        keeps or prints, and how often it was called, is as private as the data.
+
+        Args:
+            run: called with a candidate and a ledger; returns a score, of which the largest is the
+                best, and an output.
+            candidates: public values, such as hyperparameters.
+            unit: as for :meth:`release`.
+            at: label of an invocation of :class:`~dpaudit.plan.PrivateSelection`.
+
+        Returns:
+            Candidate, score and output of the best run; None where there was none, as a Poisson
+            number of runs may be 0.
+
+        Raises:
+            PlanMismatchError: if the plan declares no selection there; else as :meth:`release`.
+            Exception: what a run raised, where none came to a score.
+        """
+
+        def check(invocation: Invocation) -> None:
+            self._drawing().require(require_selection(invocation, candidates).run)
+
+        def draw(noise: NoiseBackend, entry: Entry) -> Selected | None:
+            chosen = np.asarray(noise.release(entry, np.array(len(candidates)))).tolist()
+            label, made = entry.invocation.at, self._account.charged(entry.invocation.at)
+            runs = [
+                (candidates[place], prefix(label, made, number))
+                for number, place in enumerate(chosen, start=1)
+            ]
+            selection = require_selection(entry.invocation, candidates)
+            once = partial(_run_once, run, selection, noise)
+            return best_of([(candidate, partial(once, candidate, at)) for candidate, at in runs])
+
+        at, invocation = self._account.found(at)
+        mechanism = None if invocation is None else invocation.mechanism
+        return self._pass(mechanism, unit, at, draw, check=check)  # type: ignore[arg-type]
+
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
     ) -> Stream:
@@ -547,3 +604,16 @@ class Ledger(Uncopied, BoundedQueries):
         self.close()
         if error is None and not ended:
             self.check()
+
+
+def _run_once(
+    run: Run, selection: PrivateSelection, noise: NoiseBackend, candidate: Any, within: str
+) -> tuple[float, Any]:
+    """One run of a selection, with a ledger of its own that nobody reads."""
+    plan = run_of(selection, within)
+    with Ledger(plan, noise=noise) as own:
+        own._account = Account(plan, within=within)
+        score, output = run(candidate, own)
+    if isinstance(noise, ScoringNoise):
+        score = noise.score(within, score, output)
+    return score, output

@@ -14,6 +14,7 @@ from .base import Tails as Tails
 from .black_box import ApproximateBlackBox as ApproximateBlackBox
 from .black_box import ConcentratedBlackBox as ConcentratedBlackBox
 from .black_box import Opaque as Opaque
+from .black_box import ProfileBlackBox as ProfileBlackBox
 from .black_box import PureBlackBox as PureBlackBox
 from .black_box import StatedNoise as StatedNoise
 from .choice import ExponentialMechanism as ExponentialMechanism

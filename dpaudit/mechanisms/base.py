@@ -19,7 +19,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,7 +140,7 @@ class Mechanism(Kinded, ABC):
     """
 
     family: ClassVar[str] = "mechanism"
-    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms",)
+    homes: ClassVar[tuple[str, ...]] = ("dpaudit.mechanisms", "dpaudit.plan")
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
@@ -208,8 +208,8 @@ class Mechanism(Kinded, ABC):
         """
         return 0.0
 
-    def for_group(self, size: int) -> Self | None:
-        """The mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
+    def for_group(self, size: int) -> Mechanism | None:
+        """A mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
         return None
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
@@ -234,6 +234,11 @@ class Mechanism(Kinded, ABC):
     @property
     def shuffled_reports(self) -> tuple[int, str] | None:
         """How many reports are shuffled, and of which kind they are; None where none are."""
+        return None
+
+    @property
+    def protects(self) -> tuple[Any, Any] | None:
+        """The unit and the relation of what it is made of; None where the invocation alone says."""
         return None
 
     @property

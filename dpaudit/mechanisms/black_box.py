@@ -10,25 +10,40 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Name, NonNegative, Probability
 from dpaudit.base.validate import shown
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, checked_sensitivity
 from dpaudit.mechanisms.pairs import (
     ConcentratedPair,
     DominatingPair,
+    FinitePair,
     approximate_pair,
     costless_pair,
 )
+from dpaudit.mechanisms.pairs.finite import profile_masses
 from dpaudit.mechanisms.rounding import round_up
 
 Sampler = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
 Check = Callable[[NDArray[Any]], object]
+
+
+def _curve(**given: Any) -> tuple[tuple[float, float], ...]:
+    """Pairs of an ε of at least 0 and a δ below 1."""
+    ((name, value),) = given.items()
+    wanted = "at least one pair of an ε of at least 0 and a δ in [0, 1)"
+    try:
+        pairs = tuple((float(epsilon), float(delta)) for epsilon, delta in value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.") from None
+    if not pairs or not all(0 <= e < math.inf and 0 <= d < 1 for e, d in pairs):
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -154,6 +169,37 @@ class ApproximateBlackBox(BlackBox):
         if not changes(sensitivity, self.kind):
             return costless_pair(), 0.0
         return approximate_pair(self.epsilon), self.delta
+
+
+@dataclass(frozen=True)
+class ProfileBlackBox(BlackBox):
+    """Any release with a proved δ at each of several ε, as another library's accountant gives it.
+
+    Attributes:
+        curve: proved (ε, δ) for neighbouring inputs, in any order; more of them are never worse.
+    """
+
+    kind: ClassVar[str] = "profile-black-box"
+    curve: Annotated[tuple[tuple[float, float], ...], _curve]
+
+    @property
+    def is_tight(self) -> bool:
+        """Not at every ε: a convex curve through the points may lie below."""
+        return False
+
+    def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
+        """The pair of the last ε alone, and its δ, so that at just that δ it is the ε."""
+        delta, epsilon = min((delta, epsilon) for epsilon, delta in self.curve)
+        if not delta:
+            return self.pair(sensitivity), 0.0
+        return ApproximateBlackBox(epsilon, delta).pair_and_failure(sensitivity)
+
+    def _changed(self) -> DominatingPair:
+        epsilons, deltas = np.array(self.curve).T
+        pure = min((epsilon for epsilon, delta in self.curve if not delta), default=math.inf)
+        at_zero = min((delta for epsilon, delta in self.curve if not epsilon), default=1.0)
+        bound = None if pure == math.inf else Fraction(pure)
+        return FinitePair(*profile_masses(epsilons, deltas, at_zero, pure), bound)
 
 
 @dataclass(frozen=True)

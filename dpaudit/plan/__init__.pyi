@@ -17,3 +17,7 @@ from .sampling import RandomAllocation as RandomAllocation
 from .sampling import Sampling as Sampling
 from .sampling import TruncatedPoissonSampling as TruncatedPoissonSampling
 from .sampling import WithReplacementSampling as WithReplacementSampling
+from .selection import NegativeBinomialRuns as NegativeBinomialRuns
+from .selection import PoissonRuns as PoissonRuns
+from .selection import PrivateSelection as PrivateSelection
+from .selection import Runs as Runs

@@ -187,14 +187,20 @@ class Invocation(Record):
             )
 
     def require_declared(self) -> None:
-        """Refuse a sensitivity that the contribution of its sample cannot have.
+        """Refuse a sensitivity that the contribution of its sample cannot have, or runs of others.
 
         It is asked of what is declared, in a plan; what is counted in its place may state a longer
         distance, as of a unit that is replaced by one with other steps.
 
         Raises:
-            InputError: if the sensitivity is above twice the contribution of units replaced.
+            InputError: if the sensitivity is above twice the contribution of units replaced, or a
+                selection is made of runs that protect another unit.
         """
+        if self.mechanism.protects not in (None, (self.unit, self.relation)):
+            raise InputError(
+                f"{self.describe()} selects from runs that protect another unit, or under another "
+                "relation; declare those of the run."
+            )
         drawn = getattr(self.sampling, "contribution", None)
         if drawn is not None and self.relation.replaces and self.sensitivity > 2 * drawn:
             raise InputError(

@@ -17,6 +17,8 @@
     sensitivity = 1.0           # under the relation; or: contribution = 1.0, the norm of one record
     count = 10
     sampling = { scheme = "poisson", rate = 0.01 }
+
+Of a private selection, ``[[invocation.run]]`` declares each invocation of one run.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from dpaudit.plan import (
     Plan,
     PoissonSampling,
     PrivacyUnit,
+    PrivateSelection,
     Relation,
     Sampling,
     TrustModel,
@@ -151,17 +154,31 @@ class _Reader:
                 known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()}
             )
             own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
+            findings: list[Finding] = []
+            if known is PrivateSelection:
+                given["run"], findings = self.run(given.get("run", []), place)
             mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         if "sampling" in own:
             scheme = drawn.get("scheme") if isinstance(drawn := own["sampling"], Mapping) else ""
             example = example_of(Sampling.kinds().get(str(scheme), PoissonSampling))
             with toml_tables.with_example(f"sampling = {toml_tables.inline(example)}"):
                 own["sampling"] = Sampling.parse(own["sampling"])
-        sensitivity, findings = self._sensitivity(mechanism, own, place)
+        sensitivity, found = self._sensitivity(mechanism, own, place)
         return (
             Invocation(mechanism, sensitivity, self.unit, self.relation, self.trust, **own),
-            findings,
+            [*findings, *found],
         )
+
+    def run(self, items: object, place: str) -> tuple[dict[str, Any], list[Finding]]:
+        """The plan of one run of a selection, of the same unit, relation and trust model."""
+        parts = []
+        for number, item in enumerate(toml_tables.tables("run", items), start=1):
+            with toml_tables.within(f"run {number}"):
+                parts.append(self.invocation(item, f"{place}, run {number}"))
+        if not parts:
+            raise InputError("run is empty; give what one run releases, as [[invocation.run]].")
+        plan = Plan.of(*(invocation for invocation, _ in parts))
+        return plan.to_dict(), [finding for _, found in parts for finding in found]
 
     def _sensitivity(
         self, mechanism: Mechanism, own: dict[str, Any], place: str

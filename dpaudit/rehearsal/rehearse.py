@@ -33,6 +33,7 @@ from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedErro
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.provenance import is_own
 from dpaudit.certificate import Finding, Premise, Rehearsal
+from dpaudit.ledger.selection import selection_of
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.audit_request import Progress
@@ -133,6 +134,8 @@ class Session:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
         shown = self._timed(lambda: first.with_other_samples(self.data))
         self._keep(shown, Move(self.data, "the same data, other samples"))
+        shown = self._timed(lambda: first.with_other_losers(self.data))
+        self._keep(shown, Move(self.data, "the same data, other runs that are not the best"))
         near, far = self._moves()
         if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
             self._shared = whose(self.data, str(self.plan.unit))
@@ -194,7 +197,9 @@ class Session:
         steps = [step for run in self._recorded for step in run]
         external = {step.external for step in steps if step.external}
         others = {
-            s.invocation.at for s in steps if s.external or not is_own(s.invocation.mechanism)
+            selection_of(s.invocation.at)
+            for s in steps
+            if s.external or not is_own(s.invocation.mechanism)
         }
         if others:  # what the ledger draws by laws of this package needs no test
             exercised[Premise.NOISE.value] = {at: self._draws.get(at, 0) for at in sorted(others)}
@@ -320,8 +325,8 @@ class Session:
             raise RehearsalAbortedError("")  # others may take as long
         raised = [_raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
-        self._reached.update({each.at for each in report.comparisons})
-        self._moved.update({each.at for each in report.comparisons if each.moved})
+        self._reached.update({selection_of(each.at) for each in report.comparisons})
+        self._moved.update({selection_of(each.at) for each in report.comparisons if each.moved})
 
     def _follow_samples(self) -> None:
         """Run again with other seeds, and see how often units are in samples."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base.numbers import up
-from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism
+from dpaudit.mechanisms import AdditiveNoise, DiscreteLaplace, Gaussian, Mechanism
 
 CONFIDENCE = 0.95
 """Of each interval."""
@@ -28,16 +28,9 @@ def half_width(mechanism: Mechanism, miss: float = _MISS) -> float:
     >>> half_width(DiscreteLaplace(scale=2.0)), half_width(Gaussian(sigma=1.0))
     (6.0, 1.95997)
     """
-    if isinstance(mechanism, DiscreteLaplace):
-        # P(|noise| ≥ n) = 2r^n/(1 + r), where r = e^(−1/b)
-        ratio = math.exp(-1 / mechanism.scale)
-        least = mechanism.scale * math.log(2 / (miss * (1 + ratio))) - 1
-        width = max(0, math.ceil(least * (1 + 1e-12)))
-        return float(width)
-    scale = _scale_of(mechanism)
-    if isinstance(mechanism, Laplace):
-        return _rounded(scale * math.log(1 / miss))
-    return _rounded(_normal(scale, miss))
+    assert isinstance(mechanism, AdditiveNoise)
+    width = mechanism.accuracy(1 - miss)
+    return width if isinstance(mechanism, DiscreteLaplace) else float(up(width))
 
 
 def ratio_intervals(
@@ -127,7 +120,3 @@ def _scale_of(mechanism: Mechanism) -> float:
     scale = mechanism.noise_scale
     assert scale is not None
     return scale
-
-
-def _rounded(value: float) -> float:
-    return float(up(value))

@@ -54,6 +54,7 @@ from dpaudit.plan import (
     Invocation,
     Plan,
     PrivacyUnit,
+    PrivateSelection,
     Relation,
     ReplaceOne,
     TrustModel,
@@ -491,6 +492,11 @@ def _refuse_several(subject: Subject) -> None:
     if len(uses) > 1:
         raise UnsupportedError(
             f"{len(uses)} invocations, and the subject does not define audit_release; {_HOW}"
+        )
+    if any(isinstance(each.mechanism, PrivateSelection) for each in uses):
+        raise UnsupportedError(
+            "the plan selects the best of secret runs; the subject does not define audit_release, "
+            "so define it."
         )
     if any(each.sampling for each in uses):
         raise UnsupportedError(

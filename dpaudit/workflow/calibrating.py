@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpaudit.accounting import compose, least_noise
 from dpaudit.accounting.calibration import SMALLEST
-from dpaudit.base import files
+from dpaudit.base import files, validate
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import down, up
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
+from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.risk import advantage
-from dpaudit.mechanisms import Mechanism, StableHistogram
-from dpaudit.plan import Plan
+from dpaudit.mechanisms import AdditiveNoise, Mechanism, StableHistogram
+from dpaudit.plan import Invocation, Plan, PrivateSelection
 from dpaudit.project.describing import plan_text
 from dpaudit.project.plan_file import read_plan
 from dpaudit.project.targets import parse_claim, parse_settings
@@ -27,6 +30,10 @@ AROUND = (0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0)
 
 _TOLERANCE = 1e-6
 _NEARBY = tuple(2.0 ** (step / 4) for step in range(-80, 201))
+Place = tuple[int, ...]
+"""The number of an invocation, and of one of the run of a selection."""
+CONFIDENCE = 0.95
+"""Of an accuracy where none is named."""
 _PLAN_KEYS = ("unit", "relation", "trust")
 
 
@@ -89,6 +96,16 @@ class Calibration:
     noise: Mapping[str, tuple[str, float]]
     costs: tuple[Cost, ...]
 
+    @property
+    def reaches(self) -> dict[str, float]:
+        """How far noise reaches with 95 %, by label, where that is known."""
+        found = {}
+        for label, mechanism in _mechanisms(self.certificate.plan).values():
+            if label in self.noise and isinstance(mechanism, AdditiveNoise):
+                with suppress(UnsupportedError):
+                    found[label] = mechanism.accuracy(CONFIDENCE)
+        return found
+
     def save(self, path: Path) -> Path:
         """Write the plan file, whole or not at all."""
         return files.write(path, plan_text(self.content))
@@ -101,6 +118,10 @@ class Calibration:
             "claim": known["claim"],
             "verdict": known["verdict"],
             "noise": [{"at": at, name: value} for at, (name, value) in self.noise.items()],
+            "accuracy": [
+                {"at": at, "confidence": CONFIDENCE, "within": each}
+                for at, each in self.reaches.items()
+            ],
             "guarantee": {name: proved[name] for name in ("epsilon", "delta", "accountant")},
             "costs": [
                 vars(cost) | {"epsilon": cost.epsilon if cost.epsilon < math.inf else None}
@@ -111,15 +132,22 @@ class Calibration:
 
 
 def calibrate_target(
-    name: str, settings: Sequence[str], claim: str | None, at: str = ""
+    name: str,
+    settings: Sequence[str],
+    claim: str | None,
+    at: str = "",
+    accuracy: float | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Calibration:
-    """The least noise of a mechanism or a plan file.
+    """The least noise of a mechanism or a plan file, or the most that is accurate enough.
 
     Args:
         name: the kind of a mechanism, or a plan file.
         settings: ``key=value`` texts of the mechanism's invocation and of ``[plan]``.
         claim: what is to be certified, as it is written in a plan file; the plan's own by default.
         at: label of the one invocation whose noise is sought; all by a common factor if empty.
+        accuracy: how far noise may reach; the claim is then judged, where there is one.
+        confidence: of the accuracy.
 
     Raises:
         InputError: if an argument is wrong, or no noise certifies the claim.
@@ -133,6 +161,8 @@ def calibrate_target(
         stated = stated or read_plan(content).claim
     else:
         content = _content(name, given)
+    if accuracy is not None:
+        return accurate(content, accuracy, confidence, at, stated)
     if stated is None:
         raise InputError("--claim is missing; give what is to be certified, as 'advantage = 0.1'.")
     return calibrated(content, stated, at)
@@ -180,14 +210,15 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
             return False
 
     factor = least_noise(meets)
-    kinds = {content["invocation"][number]["mechanism"] for number in places}
+    kinds = {_item(content["invocation"], place)["mechanism"] for place in places}
     if factor is None and StableHistogram.kind in kinds:
         # Behind a threshold that stays, noise that hides counts tells keys: there is a window.
         near = next((near for near in _NEARBY if meets(near)), 1.0)
         more = least_noise(lambda more: meets(near * more))
         factor = None if more is None else near * more
     if factor is None:
-        rest = [item for n, item in enumerate(content["invocation"]) if n not in places]
+        changed = {place[0] for place in places}
+        rest = [item for n, item in enumerate(content["invocation"]) if n not in changed]
         if not refused and rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
             raise InputError(f"what is not {shown(at)} alone exceeds {claim}; add noise there.")
         if not refused:
@@ -214,6 +245,70 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         _noise(certificate.plan, written, places),
         tuple(cost for cost in costs if cost is not None),
     )
+
+
+def accurate(
+    content: Mapping[str, Any],
+    within: float,
+    confidence: float = CONFIDENCE,
+    at: str = "",
+    claim: Claim | None = None,
+) -> Calibration:
+    """The most noise that stays within so much, and what it proves.
+
+    Args:
+        content: the tables of a plan file.
+        within: how far noise may reach, in each entry.
+        confidence: with what probability at least.
+        claim: what is judged; without one what is proved at δ = 0, or else at 1e-5.
+        at: label of the one invocation whose noise is sought; of one alone the reach is asked.
+
+    Raises:
+        InputError: if the content is wrong, no noise stays within, or several invocations have
+            noise and none is named.
+        UnsupportedError: if the mechanism does not say how far its noise reaches.
+    """
+    within = validate.positive(accuracy=within)
+    places = _places(content, at)
+    if len(places) != 1:
+        raise InputError(f"{len(places)} invocations have noise; name one of them by --at.")
+
+    def stays(less: float) -> bool:
+        plan = _plan(_scaled(content, places, 1 / less))
+        return reach_of(plan, next(iter(places)), confidence) <= within
+
+    reach_of(_plan(content), next(iter(places)), confidence)  # which may not be known
+    less = least_noise(stays, tolerance=1e-9)
+    if less is None:
+        raise InputError(f"no noise stays within {within:g}; whole noise reaches 1 at least.")
+    written = _scaled(content, places, 1 / less)
+    while reach_of(_plan(written), next(iter(places)), confidence) > within:
+        less *= 1 + 1e-5
+        written = _scaled(content, places, 1 / less)
+    plan, subject = _plan(written), SubjectRecord("calibrated")
+    if claim is None:
+        pure = compose(plan).epsilon(0.0).upper
+        delta = 0.0 if pure < math.inf else USUAL_DELTA
+        proved = certify(plan, subject=subject, delta=delta).guarantee
+        if proved is None or proved.epsilon == math.inf:
+            raise InputError(f"no finite ε is proved of noise that stays within {within:g}.")
+        claim = Claim(float(up(proved.epsilon)), delta)
+    certificate = certify(plan, subject=subject, claim=claim)
+    tables = {"plan": written["plan"], "claim": claim_table(claim)}
+    tables |= {"invocation": written["invocation"]}
+    return Calibration(certificate, tables, _noise(plan, written, places), ())
+
+
+def reach_of(plan: Plan, place: Place, confidence: float) -> float:
+    """How far the noise of one entry of an invocation reaches with that confidence.
+
+    Raises:
+        UnsupportedError: if the mechanism does not say.
+    """
+    _, mechanism = _mechanisms(plan)[place]
+    if not isinstance(mechanism, AdditiveNoise):
+        raise UnsupportedError(f"{mechanism.kind} adds no noise to numbers, so it has no accuracy.")
+    return mechanism.accuracy(confidence)
 
 
 def fitting(
@@ -252,58 +347,86 @@ def claim_table(claim: Claim) -> dict[str, Any]:
     return {key: value for key, value in claim.to_dict().items() if value != ""}
 
 
-def _places(content: Mapping[str, Any], at: str) -> dict[int, str]:
-    """The numbers of the invocations whose noise is sought, and the parameters that say it."""
+def _places(content: Mapping[str, Any], at: str) -> dict[Place, str]:
+    """The places of the invocations whose noise is sought, and the parameters that say it."""
     plan = _plan(content)
     labels = [invocation.at for invocation in plan.invocations]
     if at and at not in labels:
         known = ", ".join(map(shown, labels[:20]))
         raise InputError(f"--at is {shown(at)}; it must be the label of an invocation: {known}.")
-    found = {}
+    found: dict[Place, str] = {}
+    parts: list[tuple[Place, Invocation]]
     for number, invocation in enumerate(plan.invocations):
         if invocation.sensitivity == 0 or (at and at != invocation.at):
             continue
-        name = _parameter(invocation.mechanism.keys())
-        if name is None:
-            raise InputError(f"{invocation.describe()} has no parameter of noise; use --at.")
-        found[number] = name
+        if isinstance(invocation.mechanism, PrivateSelection):
+            own = enumerate(invocation.mechanism.run.invocations)
+            parts = [((number, place), each) for place, each in own if each.sensitivity]
+        else:
+            parts = [((number,), invocation)]
+        for place, each in parts:
+            name = _parameter(each.mechanism.keys())
+            if name is None:
+                raise InputError(f"{each.describe()} has no parameter of noise; use --at.")
+            found[place] = name
     if not found:
         raise InputError("no invocation needs noise: every sensitivity is 0.")
     return found
 
 
-def _scaled(content: Mapping[str, Any], places: Mapping[int, str], factor: float) -> dict[str, Any]:
+def _item(items: Sequence[Any], place: Place) -> Any:
+    """The table at a place: of an invocation, or of one of a run of it."""
+    first, *rest = place
+    return items[first]["run"][rest[0]] if rest else items[first]
+
+
+def _scaled(
+    content: Mapping[str, Any], places: Mapping[Place, str], factor: float
+) -> dict[str, Any]:
     """The tables with that many times the noise."""
-    items = [dict(item) for item in content["invocation"]]
-    for number, name in places.items():
-        items[number][name] = _NOISE[name][1](items[number][name], factor)
+    items = deepcopy(content["invocation"])
+    for place, name in places.items():
+        item = _item(items, place)
+        item[name] = _NOISE[name][1](item[name], factor)
     return {**content, "invocation": items}
 
 
 def _noise(
-    plan: Plan, content: Mapping[str, Any], places: Mapping[int, str]
+    plan: Plan, content: Mapping[str, Any], places: Mapping[Place, str]
 ) -> dict[str, tuple[str, float]]:
-    items = content["invocation"]
-    return {plan.invocations[n].at: (name, items[n][name]) for n, name in places.items()}
+    named, items = _mechanisms(plan), content["invocation"]
+    return {named[at][0]: (name, _item(items, at)[name]) for at, name in places.items()}
+
+
+def _mechanisms(plan: Plan) -> dict[Place, tuple[str, Mechanism]]:
+    """The label and the mechanism at each place, those of a selection's run for it."""
+    found: dict[Place, tuple[str, Mechanism]] = {}
+    for number, each in enumerate(plan.invocations):
+        if isinstance(each.mechanism, PrivateSelection):
+            for place, own in enumerate(each.mechanism.run.invocations):
+                found[number, place] = f"{each.at}, {own.at}", own.mechanism
+        else:
+            found[(number,)] = each.at, each.mechanism
+    return found
 
 
 def _cost(
     content: Mapping[str, Any],
-    places: Mapping[int, str],
+    places: Mapping[Place, str],
     claim: Claim,
     delta: float,
     factor: float,
 ) -> Cost | None:
     """Return what that multiple costs; None where a parameter cannot be so large or small."""
     scaled = content if factor == 1 else _scaled(content, places, factor)
-    number, name = next(iter(places.items()))
+    place, name = next(iter(places.items()))
     try:
         whole = compose(_plan(scaled))
     except (InputError, UnsupportedError):
         return None
     return Cost(
         factor,
-        scaled["invocation"][number][name],
+        _item(scaled["invocation"], place)[name],
         whole.epsilon(delta).upper,
         advantage(whole),
         claim.excess(whole) is None,

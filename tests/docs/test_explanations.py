@@ -22,9 +22,11 @@ EXPLANATIONS = (
     "floats",
 )
 HOW_TOS = ("choose-noise", "unit-and-relation", "write-a-mechanism", "cluster")
-PAGES = dict.fromkeys((*EXPLANATIONS, "compliance-report"), 120) | dict.fromkeys(HOW_TOS, 60)
+PAGES = dict.fromkeys((*EXPLANATIONS, "compliance-report", "search"), 120) | dict.fromkeys(
+    HOW_TOS, 60
+)
 """Pages, and how many lines they may have."""
-MODULES = ("survey", "my_code", "logistic", "noisy")
+MODULES = ("survey", "my_code", "logistic", "noisy", "search")
 """What they import of their own."""
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -30,6 +30,27 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Invocation, PrivacyUnit, Relation
 
+Protected = tuple[PrivacyUnit, Relation]
+
+
+def refuse_others(invocation: Invocation, protected: Protected | None) -> Protected:
+    """Refuse an invocation that protects another unit, or under another relation.
+
+    Raises:
+        InputError: if it does, or is none.
+    """
+    if not isinstance(invocation, Invocation):
+        raise InputError(f"invocation is {shown(invocation)}; it must be an Invocation.")
+    own = invocation.unit, invocation.relation
+    if protected not in (None, own):
+        assert protected is not None
+        unit, relation = protected
+        raise InputError(
+            f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
+            f"this budget is for {unit} under {relation}."
+        )
+    return own
+
 
 @dataclass(eq=False)
 class Filter(Checked, ABC):
@@ -44,7 +65,7 @@ class Filter(Checked, ABC):
     epsilon: NonNegative
     delta: Probability
     admitted: int = field(default=0, init=False)
-    _protected: tuple[PrivacyUnit, Relation] | None = field(default=None, init=False, repr=False)
+    _protected: Protected | None = field(default=None, init=False, repr=False)
 
     @property
     def proved(self) -> float:
@@ -59,15 +80,7 @@ class Filter(Checked, ABC):
             UnsupportedError: if no theorem covers it.
             InputError: if it protects another unit or relation than those before.
         """
-        if not isinstance(invocation, Invocation):
-            raise InputError(f"invocation is {shown(invocation)}; it must be an Invocation.")
-        protected = invocation.unit, invocation.relation
-        if self._protected is not None and self._protected != protected:
-            unit, relation = self._protected
-            raise InputError(
-                f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
-                f"this budget is for {unit} under {relation}."
-            )
+        protected = refuse_others(invocation, self._protected)
         before = dict(vars(self))
         if not all(map(self._charge, terms([invocation]))):  # none where it costs nothing
             vars(self).update(before)  # some parts of it may have been charged

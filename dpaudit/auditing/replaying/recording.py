@@ -195,6 +195,7 @@ class RecordingNoise(OwnProcess):
 
     Attributes:
         steps: what was released, in order.
+        scores: what its labels begin with, score and output of every run of a selection.
     """
 
     called: ClassVar[str] = "noise"
@@ -202,6 +203,7 @@ class RecordingNoise(OwnProcess):
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         super().__init__()
         self.steps: list[Step] = []
+        self.scores: list[tuple[str, float, object]] = []
         self._first: Sequence[Step] = self.steps
         self._choose = choose
         self._waiting: dict[str, Mapping[str, bool]] = {}
@@ -243,6 +245,11 @@ class RecordingNoise(OwnProcess):
         released = np.asarray(self._summed(sums, value), dtype=np.float64)
         self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn=turn)
         return released
+
+    def score(self, within: str, score: float, output: object) -> float:
+        """Keep what a run of a selection returned, also of those that were not the best."""
+        self.scores.append((within, score, output))
+        return score
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Noise of another library, kept if it can be looked at.
@@ -360,6 +367,30 @@ class ReplayingNoise(RecordingNoise):
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError
+
+
+class OtherLosers(ReplayingNoise):
+    """Gives runs of selections that were not the best other noise, and lets them lose all the same.
+
+    Args:
+        rng: of the other noise.
+        first: what the first run released.
+        losers: what the labels of such runs begin with.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, first: Sequence[Step], losers: frozenset[str]
+    ) -> None:
+        super().__init__(rng, first)
+        self._losers = tuple(losers)
+
+    def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
+        own = self._noise.release(entry, value)  # drawn always, as what follows is then the same
+        return own if entry.invocation.at.startswith(self._losers) else super()._drawn(entry, value)
+
+    def score(self, within: str, score: float, output: object) -> float:
+        """The score of the best run alone."""
+        return -math.inf if within in self._losers else score
 
 
 def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:

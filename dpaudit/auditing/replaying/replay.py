@@ -25,6 +25,7 @@ from scipy.spatial import KDTree
 
 from dpaudit.auditing.replaying.recording import (
     Choose,
+    OtherLosers,
     RecordingNoise,
     ReplayingNoise,
     Routine,
@@ -35,6 +36,7 @@ from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise
+from dpaudit.ledger.selection import losers
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove
 from dpaudit.project.foreign import place_of
@@ -397,6 +399,20 @@ class RecordedRun:
         again = self.again(x, choose=other)
         return [*_diverged(self.run, again, self.telling), *_leaks(self.run, again)]
 
+    def with_other_losers(self, x: Any) -> list[Finding]:
+        """Return what shows runs of a selection that were not the best; nothing may."""
+        lost = losers(self.run.scores)
+        if not lost:
+            return []
+        generators = _generators(self.seed)
+        noise = OtherLosers(generators[2], self.run.steps, lost)
+        again = ran(self.algorithm, x, noise, generators[1])
+        differing = shown(self.run.shown, again.shown)
+        same = not differing and self.run.printed == again.printed
+        if same or not (self.run.finished and again.finished):
+            return []
+        return [_found("losers-leave", differing=differing or "what it prints")]
+
     def against(self, x_prime: Any, *, hops: float = 1) -> ReplayReport:
         """Compare with a run on other data.
 
@@ -470,6 +486,8 @@ def _leaks(first: Run, second: Run) -> list[Finding]:
         return []
     found = []
     differing = shown(first.shown, second.shown)
+    if not differing and not equal(first.scores, second.scores):
+        differing = "what a run of a selection returned"
     if differing:
         found.append(_found("result-not-from-releases", differing=differing))
     if first.printed != second.printed:

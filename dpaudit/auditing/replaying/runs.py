@@ -55,6 +55,7 @@ class Run:
         refused: how often it asked for what the plan does not admit.
         beside: what was given to mechanisms and ledgers beside the one door, while these are
             watched; None where that is not known.
+        scores: what every run of a selection returned, whichever was the best.
     """
 
     steps: tuple[Step, ...]
@@ -65,6 +66,7 @@ class Run:
     error: BaseException | None = None
     refused: int = 0
     beside: Sequence[bytes | None] = ()
+    scores: Sequence[tuple[str, float, object]] = ()
 
     @property
     def finished(self) -> bool:
@@ -129,7 +131,7 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
             _BESIDE[:] = [each for each in _BESIDE if each is not beside]
     state = rng.bit_generator.state
     facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused, beside)
-    return Run(tuple(noise.steps), *facts)
+    return Run(tuple(noise.steps), *facts, noise.scores)
 
 
 @contextlib.contextmanager

@@ -51,7 +51,14 @@ from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Plan, PoissonSampling
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    PrivateSelection,
+)
 from dpaudit.project import AuditPair
 
 PATTERNS = 4
@@ -355,6 +362,11 @@ def audit_transcript(
     execution = execution.updated(fields)
     seed = execution.known_seed()
     plan = algorithm.plan()
+    if any(isinstance(each.mechanism, PrivateSelection) for each in plan.invocations):
+        raise UnsupportedError(
+            "the plan selects the best of secret runs, and no transcript shows the others; attack "
+            "audit_release instead."
+        )
     hidden = find_hidden(algorithm, pair, seed)
     return audit_release(
         Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed), hidden),

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, widened
+from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
 from dpaudit.mechanisms.base import ExactSource, Mechanism
 from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
+from dpaudit.plan import PrivateSelection
 
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 2.0**-16, 10.0
 _MOST_ENTRIES = 2**14
@@ -286,3 +288,10 @@ def _counts(
     law: StableHistogram, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
     return law.shown(values, as_int64(source.laplace(law.scale, values)))
+
+
+@body(Mechanism.sample_exactly, PrivateSelection)
+def _selection(
+    law: PrivateSelection, values: NDArray[Any], sensitivity: float, source: ExactSource
+) -> NDArray[Any]:
+    return drawn_candidates(law.runs, int(values[0]), source.below)[None]

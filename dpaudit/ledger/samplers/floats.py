@@ -9,6 +9,7 @@ Streams are in :mod:`dpaudit.ledger.samplers.streams`.
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.ledger.samplers import streams  # noqa: F401  # their bodies are registered too
+from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import (
     AdditiveNoise,
     Gaussian,
@@ -32,6 +34,7 @@ from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
+from dpaudit.plan import PrivateSelection
 
 Rng = np.random.Generator
 Shape = tuple[int, ...]
@@ -178,6 +181,19 @@ def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
 def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Noisy counts, and 0 for those that are not told."""
     return law.shown(values, values + DiscreteLaplace(law.scale).noise(values.shape, rng))
+
+
+@body(Mechanism.sample, PrivateSelection)
+def _selection(law: PrivateSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The candidate of each run, where the value is their number; it is drawn once.
+
+    Raises:
+        UnsupportedError: if several releases are asked for, as by an audit.
+    """
+    if len(values) != 1:
+        raise UnsupportedError(f"{law.kind} is made of runs; attack it through the run.")
+    below = random.Random(int(rng.integers(2**63))).randrange
+    return drawn_candidates(law.runs, int(values[0]), below)[None]
 
 
 # -- laws that are only stated ---------------------------------------------------------------------

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ WORK_OF_LOSS = 4e4
 """Elementary operations that accountants spend on each loss, for a curve and its comparison."""
 _LARGEST_TABLE = 10**7
 _COMPARED = 4096
+_CLOSEST = 1e-6
+"""An ε of a profile: of points that are closer to 0 the chords would have no digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,58 @@ class FiniteBound(FinitePair):
     is_attained: ClassVar[bool] = False
 
 
+def profile_masses(
+    epsilons: Floats, deltas: Floats, at_zero: float, pure: float = math.inf
+) -> tuple[Floats, Floats, Floats, float]:
+    """The masses of the law that dominates all that is (ε, δ)-private at each of some points.
+
+    H_t is convex in t, so that between two points it is below their chord in t = e^ε, beyond the
+    last at most that point's δ, and at 0 < t < 1 it is the mirror image 1 − t + t H_{1/t}. At t = 1
+    each point allows at most (e^ε − 1 + 2δ)/(e^ε + 1). The hull of the points is that law's curve
+    (Dong, Roth and Su 2022, Proposition 2.12; Doroshenko et al. 2022, *Connect the dots*).
+
+    Args:
+        epsilons: ε above 0 and below 700, shape (n,); others are left out.
+        deltas: δ of each, shape (n,).
+        at_zero: a δ at ε = 0.
+        pure: an ε at which δ is 0, or infinity.
+
+    Returns:
+        Losses, P-masses and Q-masses as of a :class:`FinitePair`, and the mass at infinity.
+    """
+    held = (epsilons > 0) & (epsilons < min(pure, 700.0)) & (deltas < 1)
+    x, y = np.maximum(epsilons[held], _CLOSEST), deltas[held] * (1 + 1e-12)
+    if pure < 700:
+        x, y = np.append(x, pure), np.append(y, 0.0)
+    if x.size == 1 or pure <= _CLOSEST:
+        alone = pure if pure < 700 else float(epsilons[held][0])
+        pair = approximate_pair(alone, float(y[-1]))
+        return pair.losses, pair.p, pair.q, pair.p_infinite
+    if not x.size:
+        return np.zeros(1), np.zeros(1), np.zeros(1), 1.0
+    tops = (np.expm1(x) + 2 * y) / (np.exp(x) + 1)
+    hull = [(0.0, min(at_zero, float(tops.min())) * (1 + 1e-12))]
+    for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
+        if point[1] >= hull[-1][1]:
+            continue
+        while len(hull) > 1 and _slope(hull[-2], point) >= _slope(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(point)
+    slopes = [_slope(*two) for two in pairwise(hull)] + [0.0]
+    losses = np.array([point[0] for point in hull[1:]])
+    low = np.maximum(-np.diff(slopes), 0.0)
+    high, infinite = low * np.exp(losses), hull[-1][1]
+    middle = max(1 - float(high.sum() + low.sum()) - infinite, 0.0)
+    p = np.concatenate([low[::-1], [middle], high])
+    return np.concatenate([-losses[::-1], [0.0], losses]), p, p[::-1].copy(), infinite
+
+
+def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """By how much a chord of the curve falls, as a function of e^ε."""
+    fall = (one[1] - other[1]) * math.exp(-one[0])
+    return fall / math.expm1(other[0] - one[0])
+
+
 def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
     """The pair that dominates every (ε, δ)-private mechanism.
 
@@ -253,11 +308,18 @@ class BoundedRangePair(DominatingPair):
         return curve
 
     def renyi(self, orders: ArrayLike) -> Floats:
-        """That of the law: E_P[e^((α−1)L)] = e^(−ε/2) sinh(aε)/a(1 − e^−ε) with a = α − 1/2."""
-        a, e = np.asarray(orders, dtype=np.float64) - 0.5, self.epsilon
-        grown = -np.expm1(-2 * a * e) / (2 * a * -math.expm1(-e))
-        curve = ((a - 0.5) * e + np.log(grown)) / (a - 0.5)
-        return np.clip(curve, 0.0, e)
+        """The largest of two losses t and t − ε, in closed form.
+
+        With a = α − 1 the moment of order a is u^a (A − Bu) at u = e^t, for A = s + e^(−aε),
+        B = s e^−ε and s = (1 − e^(−aε))/(1 − e^−ε). It is the largest at u = aA/(a + 1)B. A law of
+        losses within [t − ε, t] is a post-processing of those two (Dong, Durfee and Rogers 2020).
+        """
+        a, e = np.asarray(orders, dtype=np.float64) - 1, self.epsilon
+        share = np.expm1(-a * e) / math.expm1(-e)
+        most = np.log(share + np.exp(-a * e)) - np.log1p(a)
+        curve = np.log(a) + most + e - np.log(share) + most / a
+        capped: Floats = np.clip(curve * (1 + 1e-12) + 4e-15 * (1 + 1 / a), 0.0, e)
+        return capped
 
     @property
     def pure_epsilon(self) -> Fraction:
