@@ -187,7 +187,8 @@ class CodeFiles:
         attribute: the object of it that is named.
         module: dotted name; empty where a file is named.
         file: where it stands.
-        folder: that of the project: of the file, or the one from which the module is imported.
+        folder: that of the project: of the file, or the one from which the module is imported; the
+            current one for a module that comes with this package.
         files: all files of which the code consists.
     """
 
@@ -244,9 +245,8 @@ def code_files(name: str) -> CodeFiles:
                 top = (folder / place.parts[0]).resolve()
                 package = set(top.rglob("*.py")) if top.is_dir() else set()
                 found = package | own_files(file.stem, file)
-                return CodeFiles(
-                    attribute, module, file.resolve(), folder.resolve(), frozenset(found)
-                )
+                here = Path.cwd() if top in own_packages() else folder.resolve()
+                return CodeFiles(attribute, module, file.resolve(), here, frozenset(found))
     raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 
@@ -298,6 +298,17 @@ def certified(
         release=target.release,
         seal=target.seal,
     )
+
+
+def own_packages() -> tuple[Path, ...]:
+    """Folders of the packages with subjects that come with this one; none of them is imported."""
+    found: dict[Path, None] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.dist is not None and entry.dist.name == "dpaudit":
+            spec = importlib.util.find_spec(entry.module.partition(".")[0])
+            places = [] if spec is None else spec.submodule_search_locations or []
+            found |= {Path(place).resolve(): None for place in places}
+    return tuple(found)
 
 
 def registered_subjects() -> dict[str, type[Subject]]:

@@ -136,8 +136,11 @@ class _Custodian:
             )
         self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.stack.callback(_end, child, self.analyst)
-        wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
-        readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
+        wanted = (
+            *("name", "settings", "paths", "packages", "private"),
+            *("processor_seconds", "memory_bytes"),
+        )
+        readable = [*map(str, self._open_to_code()), self.job["copy"]]
         self.analyst.send(
             {name: self.job[name] for name in wanted}
             | {"readable": readable, "parent": os.getpid()}
@@ -213,7 +216,7 @@ class _Custodian:
         path = getattr(table.source, "path", None)
         if path is None or not path.exists():
             return
-        place = sandbox.refuse_within(path, sandbox.python_folders())
+        place = sandbox.refuse_within(path, self._open_to_code())
         if place is not None:
             raise InputError(f"the table lies in {place}, which all code can read; move it.")
         real = path.resolve()
@@ -222,6 +225,10 @@ class _Custodian:
         for name, file in [*public.items(), *((each, Path(each)) for each in self.job["code"])]:
             if any(map(file.samefile, own)):
                 raise InputError(f"file {name!r:.80} is the table itself; code may not read it.")
+
+    def _open_to_code(self) -> list[Path]:
+        """What all code may read: Python, its packages, and those that come with this one."""
+        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
 
     def _public(self, name: str) -> Path:
         """A file beside the code that the analyst may read.

@@ -93,6 +93,14 @@ class Rows(Handle):
         """At most so many rows of each unit, chosen by a keyed hash."""
         return self._made("group_rows", most=most)
 
+    def of_units(self, names: Sequence[str]) -> Rows:
+        """The rows of some units, by their names on the public roster.
+
+        Raises:
+            InputError: if one is not on it, or twice.
+        """
+        return self._made("of_units", units=list(names))
+
     def partition(
         self, column: str, keys: Sequence[str] | Sequence[int] | None = None
     ) -> dict[Any, Rows]:
@@ -207,6 +215,16 @@ class Vectors(Handle):
         made.shape, made.step = tuple(facts["shape"]), facts["step"]
         made.ranges = tuple(map(tuple, facts["ranges"]))
         return made
+
+    def rows(self) -> Rows:
+        """A row for each number, with the column ``value``; of arrays ``value_1``, ``value_2``, ….
+
+        So expressions may be taken of what a function made: ``made.rows().filter("value > 3")``.
+
+        Raises:
+            InputError: if they are encoded.
+        """
+        return Rows(self._ask, _asked(self._ask, "rows", of=self._number))
 
     def linear(self, matrix: ArrayLike) -> Vectors:
         """Each array multiplied by a public matrix of integers, shape (entries, d)."""

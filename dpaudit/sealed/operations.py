@@ -304,6 +304,10 @@ class Operations:
         """At most so many rows of each unit."""
         return self._keep(self._rows(request).group_rows(request.get("most")))
 
+    def of_units(self, request: Mapping[str, Any]) -> int:
+        """Rows of some units of the roster."""
+        return self._keep(self._rows(request).of_units(self._asked_units(request.get("units"))))
+
     def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
         """Rows of disjoint groups of units, by their keys."""
         sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
@@ -318,6 +322,10 @@ class Operations:
         """Numbers of rows, with what is public of them."""
         found = self._rows(request).vector(request.get("columns"))
         return {"handle": self._keep(found)} | found.facts
+
+    def rows(self, request: Mapping[str, Any]) -> int:
+        """A row for each number, or array."""
+        return self._keep(self._vectors(request).as_rows())
 
     def linear(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays multiplied by a public matrix."""
@@ -668,8 +676,10 @@ _OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {
         Operations.filter,
         Operations.with_columns,
         Operations.group_rows,
+        Operations.of_units,
         Operations.partition,
         Operations.vector,
+        Operations.rows,
         Operations.linear,
         Operations.encode,
         Operations.per_unit,

@@ -21,7 +21,7 @@ from dpaudit.base.validate import shown
 from dpaudit.sealed.encoders import MOST_COLUMNS, Encoded, Whole, encode, linear
 from dpaudit.tables.expressions import Expression, quoted, read_condition, read_expression
 from dpaudit.tables.grouping import Groups, column_of, read_groups
-from dpaudit.tables.schema import LARGEST, Kind
+from dpaudit.tables.schema import LARGEST, Kind, Shape
 
 _LONGEST, _DEEPEST = 200_000, 200
 """Characters of what describes rows, and queries within each other."""
@@ -91,6 +91,12 @@ class Rows:
         place = "row_number() OVER (PARTITION BY code ORDER BY place)"
         first = f"SELECT * FROM ({self.sql}) QUALIFY {place} <= {number}"
         return replace(self, sql=first, most=min(number, self.most or number))
+
+    def of_units(self, names: Sequence[str]) -> Rows:
+        """The rows of some units, by their public names."""
+        listed = ", ".join(map(quoted, names))
+        own = f"SELECT code FROM units WHERE u IN ({listed})"
+        return replace(self, sql=f"SELECT * FROM ({self.sql}) WHERE code IN ({own})")
 
     def partition(self, column: object, keys: object) -> tuple[str, dict[str | int, Rows]]:
         """The rows of the units whose first row with a value has each of some public keys.
@@ -244,6 +250,21 @@ class Vectors:
     def natural(self, steps: int) -> int | float:
         """So many steps, as a number."""
         return steps if self.step == 1 else float(steps * self.step)
+
+    def as_rows(self) -> Rows:
+        """A row for each number, with the column ``value``; of arrays ``value_1``, ``value_2``, ….
+
+        Raises:
+            InputError: if they are encoded.
+        """
+        if self.encoded:
+            raise InputError("vectors are encoded; take the rows of them before.")
+        names = ["value"] if self.scalar else [f"value_{n + 1}" for n in range(len(self.parts))]
+        known = {
+            name: Expression(Shape(Kind.NUMBER, self.step, *ends), f"({part})")
+            for name, part, ends in zip(names, self.parts, self.ends.tolist(), strict=True)
+        }
+        return replace(self.rows, known=known)
 
     def linear(self, matrix: object) -> Vectors:
         """Each array multiplied by a public matrix of whole numbers.

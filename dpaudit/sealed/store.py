@@ -28,7 +28,7 @@ from dpaudit.sealed.rows import Cells, Rows, Vectors
 from dpaudit.sealed.table import KEYS, SYNTHETIC
 from dpaudit.tables.engines.duck import Layout, connect, row_hash, rows_of, run, staged
 from dpaudit.tables.engines.sources import Source
-from dpaudit.tables.expressions import Expression
+from dpaudit.tables.expressions import Expression, quoted
 from dpaudit.tables.release_file import read_table
 from dpaudit.tables.schema import Kind, Shape
 from dpaudit.tables.synthetic import made_up
@@ -37,6 +37,8 @@ ALL_ROWS = "SELECT * FROM stored"
 """Every row that has a unit, in SQL."""
 
 
+_FEW = 1_000
+"""Names of units, fewer than which are looked for one by one."""
 _MADE_UP = 40
 """Rows for functions to be tried on."""
 
@@ -97,7 +99,7 @@ def with_data(table: ReadTable, data: str, folder: Path, rng: np.random.Generato
     found = SYNTHETIC.fullmatch(data)
     if found is None or not int(found[1]):
         raise InputError(f"data is {shown(data)}; it must be a path, or 'synthetic N'.")
-    return replace(table, source=made_up(table.layout, int(found[1]), rng, folder))
+    return replace(table, source=made_up(table.layout, int(found[1]), rng, folder, table.roster))
 
 
 class Store:
@@ -134,7 +136,8 @@ class Store:
 
     def codes_of(self, names: Sequence[str]) -> list[int]:
         """The code of each of some units, −1 of one that has no rows."""
-        known = dict(self._run("SELECT u, code FROM units").fetchall())
+        few = f" WHERE u IN ({', '.join(map(quoted, names))})" if len(names) < _FEW else ""
+        known = dict(self._run(f"SELECT u, code FROM units{few}").fetchall())
         return [known.get(name, -1) for name in names]
 
     def sample(self, table: str, codes: Sequence[int]) -> None:
@@ -227,7 +230,7 @@ def example(table: ReadTable, stack: ExitStack) -> Store:
     """A table of a few made-up rows, always the same, for functions to be tried on."""
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="dpaudit-")))
     rng = np.random.default_rng(0)
-    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder))
+    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder, table.roster))
     return opened(rows, b"made up", stack)[1]
 
 

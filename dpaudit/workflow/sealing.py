@@ -27,7 +27,7 @@ from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.subject import RunResult
-from dpaudit.project.targets import CodeFiles, Target, code_files
+from dpaudit.project.targets import CodeFiles, Target, code_files, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
 
@@ -40,7 +40,7 @@ from {module} import main
 main(int(sys.argv[1]))
 """
 """Imports this package, whichever is installed, and nothing else of its folder."""
-_WORD = re.compile(r"\bSealedSubject\b")
+_WORD = re.compile(r"\bSealedSubject\b|\bfrom \S+\.sealed\b")
 NOT_SEALED = "not-sealed"
 """Rule of the finding that sealed code ran in the process that holds the data."""
 PROCESSOR_SECONDS = 3_600
@@ -139,23 +139,27 @@ def sealed_run(
     code = code_files(name)
     with closed_extensions(), ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
+        ours = own_packages()
+        named = not any(map(code.file.is_relative_to, ours))  # else it is read where it is
         try:
-            copied = _copied(code, copy)
+            copied = _copied(code, copy) if named else name
         except OSError as error:
             raise InputError(
                 f"the code cannot be copied to the folder of temporary files: {error.strerror}."
             ) from None
+        place = [str(code.file), str(code.folder)] if named else []
         channel = stack.enter_context(_custodian())
         channel.send(
             {
                 "name": copied,
                 "settings": dict(settings),
-                "paths": [str(copy / each) for each in code.paths],
+                "paths": [str(copy / each) for each in code.paths] if named else [],
+                "packages": list(map(str, ours)),
                 "copy": str(copy),
                 "folder": str(code.folder),
                 "code": [str(path) for path in code.files],
                 "rows": None if rows is None else str(rows),
-                "private": [str(code.file), str(code.folder), *map(str, private)],
+                "private": [*place, *map(str, private)],
                 "analyst": _BOOT.format(
                     init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
