@@ -7,12 +7,14 @@ for machines that cannot seal.
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -222,9 +224,10 @@ class OpenSubject(Subject):
         functions = {code_of(each): each for each in self.sealed.functions}
         if not functions:
             return None
-        (own,) = rng.spawn(1)
+        # of a copy, so that the code draws here what it draws in a sealed run
+        secret = hmac.digest(deepcopy(rng).bytes(32), b"functions", "sha256")
         made_up = partial(example, data.table, data.stack)
-        return UnitFunctions(OwnFunctions(functions), functions.keys(), own.bytes(32), made_up)
+        return UnitFunctions(OwnFunctions(functions), functions.keys(), secret, made_up)
 
 
 def code_of(function: Any) -> tuple[str, str]:

@@ -2,3 +2,4 @@ from .local import LDPATAGPUCB as LDPATAGPUCB
 from .local import LDPTGPUCB as LDPTGPUCB
 from .local import LDPMoMAGPUCB as LDPMoMAGPUCB
 from .local import LDPOneBitGP as LDPOneBitGP
+from .local import LocalStudy as LocalStudy
