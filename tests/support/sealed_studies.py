@@ -32,7 +32,8 @@ Rewards = Mapping[tuple[str, int], float]
 
 def bandit(kind: type, steps: int = 24, **more: Any) -> Any:
     """A sealed bandit over few points."""
-    return kind(steps=steps, domain=DOMAIN, kernel=KERNEL, **{**BANDITS[kind], **more})
+    usual = next(BANDITS[each] for each in kind.__mro__ if each in BANDITS)
+    return kind(steps=steps, domain=DOMAIN, kernel=KERNEL, **{**usual, **more})
 
 
 def plain(subject: SealedSubject) -> Any:
@@ -113,10 +114,13 @@ def study(**more: Any) -> sealed.LocalStudy:
     return sealed.LocalStudy(**{**usual, **more})
 
 
-def write_users(path: Path, names: Sequence[str]) -> list[dict[str, float]]:
-    """A table of tastes, and the records of it in the order of names."""
+def write_users(
+    path: Path, names: Sequence[str], changed: Mapping[str, float] | None = None
+) -> list[dict[str, float]]:
+    """A table of tastes, some of them others, and the records of it in the order of names."""
     rng = np.random.default_rng(6)
-    records = [{"best": round(float(each), 2)} for each in rng.random(len(names))]
+    tastes = dict(zip(names, rng.random(len(names)).round(2).tolist(), strict=True))
+    records = [{"best": each} for each in (tastes | dict(changed or {})).values()]
     lines = [f"{user},{each['best']}" for user, each in zip(names, records, strict=True)]
     path.write_text("\n".join(["user,best", *reversed(lines)]), "utf-8")
     return records
