@@ -181,7 +181,9 @@ class _Custodian:
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
             words = [sys.executable, "-IB", "-c", self.job["template"]]
-            self.workers = Workers(words, self.job["copy"], self.job["paths"], self.stack)
+            code = {name: self.job[name] for name in ("paths", "packages")}
+            code["functions"] = [file for file, _ in self.functions]
+            self.workers = Workers(words, code, self.stack)
 
     def _seal_functions(self, workers: Workers, seal: dict[str, Any]) -> None:
         """Add to a seal how the processes of functions are kept in.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
+from dpaudit.mechanisms import Norm
 from dpaudit.sealed.encoders import MOST_COLUMNS, Encoded, Whole, encode, linear
 from dpaudit.tables.expressions import Expression, quoted, read_condition, read_expression
 from dpaudit.tables.grouping import Groups, column_of, read_groups
@@ -290,15 +291,25 @@ class Vectors:
     def _then(self, last: Encoded) -> Vectors:
         return replace(self, step=last.step, ends=last.ends, encoded=(*self.encoded, last))
 
+    def lie_within(self, sensitivity: float, norm: Norm) -> bool:
+        """Tell whether an encoder keeps any two arrays, and 0, within that distance."""
+        diameter = self.encoded[-1].diameter if self.encoded else None
+        return diameter is not None and norm is Norm.L2 and diameter <= sensitivity
+
+    def encodings(self, steps: Whole) -> Whole:
+        """Whole numbers of entries before encoding, as they are after it, shape (n, entries)."""
+        for each in self.encoded:
+            steps = each.of(steps)
+        return steps
+
     def numbers(self, steps: Whole) -> NDArray[Any]:
         """Whole numbers of entries before encoding, as numbers: integers, or the nearest floats.
 
         Args:
             steps: shape (n, d).
         """
-        for each in self.encoded:
-            steps = each.of(steps)
-        found = steps[:, 0] if self.scalar else steps
+        encoded = self.encodings(steps)
+        found = encoded[:, 0] if self.scalar else encoded
         if self.step == 1:
             return found
         return found.astype(np.float64) * self.step.numerator / self.step.denominator

@@ -153,9 +153,18 @@ class Store:
 
     def values(self, vectors: Vectors) -> tuple[Whole, NDArray[Any]]:
         """The code of the unit of each row, and its number or array, in the order of places."""
+        codes, whole = self._wholes(vectors)
+        return codes, vectors.numbers(whole)
+
+    def encodings(self, vectors: Vectors) -> tuple[Whole, Whole]:
+        """As :meth:`values`, in whole numbers of the step, shape (n, entries)."""
+        codes, whole = self._wholes(vectors)
+        return codes, vectors.encodings(whole)
+
+    def _wholes(self, vectors: Vectors) -> tuple[Whole, Whole]:
         codes, *entries = self._columns(vectors.rows, vectors.parts)
         whole = np.stack(entries, axis=1) if entries else np.empty((len(codes), 0), dtype=np.int64)
-        return codes, vectors.numbers(whole)
+        return codes, whole
 
     def cells(self, cells: Cells) -> tuple[Whole, Whole]:
         """The code of the unit of each row, and the number of its cell."""

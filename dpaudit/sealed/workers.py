@@ -133,8 +133,8 @@ class Workers:
 
     Args:
         words: command line of the template, but for its descriptor.
-        root: folder of the copy of the code.
-        paths: folders below it from which is imported.
+        code: ``paths`` from which is imported, folders of further ``packages``, and the files in
+            which ``functions`` stand.
         stack: ends the template.
 
     Raises:
@@ -142,7 +142,7 @@ class Workers:
     """
 
     def __init__(
-        self, words: Sequence[str], root: str, paths: Sequence[str], stack: ExitStack
+        self, words: Sequence[str], code: Mapping[str, Sequence[str]], stack: ExitStack
     ) -> None:
         own, other = socket.socketpair()
         with other:
@@ -158,7 +158,7 @@ class Workers:
         self._control, self._channel = own, Channel(own)
         self._lock = threading.Lock()
         stack.callback(_end, child, self._channel)
-        self._channel.send({"root": root, "paths": list(paths)})
+        self._channel.send(code)
 
     def seal(self, private: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """What keeps a worker in, and how each of its tries to get out failed.
