@@ -1,3 +1,5 @@
+from .federated import DPFTS as DPFTS
+from .federated import DPFTSDE as DPFTSDE
 from .joint import JointGPUCB as JointGPUCB
 from .joint import LocalJointGPUCB as LocalJointGPUCB
 from .local import LDPATAGPUCB as LDPATAGPUCB

@@ -24,7 +24,7 @@ _STEP = 1e-9
 
 @dataclass(frozen=True)
 class SealedDecisions(SealedStudy, PrivateApproximateGPUCB):
-    """Base of the algorithms on a table of ``user``, coordinates ``x1``, … and ``reward`` of an arm.
+    """Base of the algorithms on a table of users, coordinates ``x1``, … of arms, and ``reward``.
 
     The rows of a user are the arms among which this user may choose, each with the reward that the
     user would answer. Users come in the order of the roster, one a round, and all of them: the
