@@ -54,7 +54,7 @@ class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
 
     def table(self) -> Table:
         """Agents, points, and values within the public range."""
-        columns = {
+        columns: dict[str, dict[str, Any]] = {
             "number": {"type": "integer", "range": [0, self.agents - 1]},
             "point": {"type": "integer", "range": [0, self.per_axis**self.dimensions - 1]},
             "value": {"type": "number", "range": list(self.values), "step": self.step},
