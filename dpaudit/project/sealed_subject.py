@@ -203,7 +203,9 @@ class OpenSubject(Subject):
         plan = ledger.plan
         require_sealable(plan, data.table)
         sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
-        operations = Operations(plan, data.table, *sides, data.rows, self._functions(data, rng))
+        examples = ExitStack()
+        functions = self._functions(data.table, rng, examples)
+        operations = Operations(plan, data.table, *sides, data.rows, functions)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             try:
@@ -211,12 +213,21 @@ class OpenSubject(Subject):
             except FatalError:
                 raise InputError("the rows cannot be worked off.") from None
 
-        result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
+        with examples:
+            result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
 
-    def _functions(self, data: Held, rng: np.random.Generator) -> UnitFunctions | None:
-        """What runs the functions of the subject here; None where it has none."""
+    def _functions(
+        self, table: ReadTable, rng: np.random.Generator, stack: ExitStack
+    ) -> UnitFunctions | None:
+        """What runs the functions of the subject here; None where it has none.
+
+        Args:
+            table: of which rows are made up, for functions to be tried on.
+            rng: of the run; nothing is drawn from it.
+            stack: closes these rows.
+        """
         from dpaudit.sealed.per_unit import UnitFunctions
         from dpaudit.sealed.store import example
         from dpaudit.sealed.workers import OwnFunctions
@@ -226,7 +237,7 @@ class OpenSubject(Subject):
             return None
         # of a copy, so that the code draws here what it draws in a sealed run
         secret = hmac.digest(deepcopy(rng).bytes(32), b"functions", "sha256")
-        made_up = partial(example, data.table, data.stack)
+        made_up = partial(example, table, stack)
         return UnitFunctions(OwnFunctions(functions), functions.keys(), secret, made_up)
 
 
