@@ -12,7 +12,7 @@ import json
 import secrets
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
@@ -156,6 +157,14 @@ class OpenSubject(Subject):
     def audit_pairs(self) -> tuple[AuditPair, ...]:
         """Those of the sealed subject."""
         return self.sealed.audit_pairs()
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """As the sealed subject draws it."""
+        return self.sealed.audit_release(data, size, rng)
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """That of the sealed subject."""
+        return self.sealed.statistic(releases)
 
     def load(self, source: str, rng: np.random.Generator) -> Held:
         """Rows of the source, of another file, or ``synthetic N`` made-up ones.

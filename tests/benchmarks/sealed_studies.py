@@ -47,7 +47,7 @@ ROOT = Path(__file__).parents[2]
 _PARTS: dict[str, tuple[type, tuple[str, ...]]] = {
     "table": (Store, ("values", "records", "codes_of", "keep")),
     "functions": (UnitFunctions, ("values", "require_answers")),
-    "ledger": (Ledger, ("release_each",)),
+    "ledger": (Ledger, ("release_each", "release")),
     "requests": (Operations, ("answer",)),
 }
 _OWN = """
@@ -73,15 +73,21 @@ def liking(records, rng, point):
 
 @contextmanager
 def timed(seconds: Counter[str]) -> Iterator[None]:
-    """Add up how long some methods take, those within others too."""
+    """Add up how long some methods take, without those within them."""
+
+    within: list[float] = []
 
     def wrapped(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             start = time.perf_counter()
+            within.append(0.0)
             try:
                 return method(*given, **named)
             finally:
-                seconds[name] += time.perf_counter() - start
+                taken = time.perf_counter() - start
+                seconds[name] += taken - within.pop()
+                if within:
+                    within[-1] += taken
 
         return call
 
@@ -115,8 +121,7 @@ def row(name: str, subject: Any, data: Any, code: str, times: int) -> None:
     parts: Counter[str] = Counter()
     with held.stack, timed(parts):
         handles = seconds_of(OpenSubject(subject, Path()), held)
-    own = parts["requests"] - parts["table"] - parts["functions"] - parts["ledger"]
-    shown = [without, handles, parts["table"], parts["functions"], parts["ledger"], own]
+    shown = [without, handles, *(parts[each] for each in _PARTS)]
     Path("own.py").write_text(code.replace("STEPS", str(answers)), "utf-8")
     commands = [min(command(seal=each) for _ in range(times)) for each in (False, True)]
     cells = "".join(f"{1e3 * each / answers:9.2f}" for each in shown)
