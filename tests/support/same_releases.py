@@ -44,7 +44,7 @@ def require_same(one: Sequence[Step], other: Sequence[Step], within: float) -> N
     """Assert that two runs released the same at the same places, but for rounding before noise."""
     assert len(one) == len(other)
     for a, b in zip(one, other, strict=True):
-        assert (a.invocation, a.turn, a.sample) == (b.invocation, b.turn, b.sample)
-        assert a.unit == b.unit
+        assert (a.invocation, a.turn, a.unit) == (b.invocation, b.turn, b.unit)
+        assert [*(a.sample or {}).values()] == [*(b.sample or {}).values()]
         np.testing.assert_allclose(a.value, b.value, rtol=0, atol=within)
         np.testing.assert_allclose(a.released, b.released, rtol=0, atol=within * len(one))

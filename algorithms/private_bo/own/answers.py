@@ -210,6 +210,18 @@ class JointStudy(AnsweringStudy):
         for place in map(place_of, range(self.groups)):
             yield self.invocation(self.mechanism, 1.0, group=Group(place), at=place)
 
+    def members(self, group: int) -> tuple[str, ...]:
+        """Names of the users who are asked about the point of a group."""
+        first = group * self.group_size
+        return self.names[first : first + self.group_size]
+
+    def released(self, group: int, noisy: float) -> ReleasedAnswer:
+        """What a group's noisy sum says of its point."""
+        size, (low, high) = len(self.members(group)), self.answers
+        spread = 2.0 * self.mechanism.scale**2 / size**2 + self.answer_deviation**2 / size
+        value = low + (noisy / size + 0.5) * (high - low)
+        return ReleasedAnswer(group, value, spread * (high - low) ** 2)
+
     def privatiser(self, ledger: Ledger) -> Privatiser:
         """The only party that sees answers."""
         return Privatiser(self, ledger)
@@ -271,7 +283,7 @@ class Privatiser:
             )
         answers[question.number] = scale_answer(value, self.study.answers)
         self._users.add(user)
-        return self.close(group) if len(answers) == self._size(group) else None
+        return self.close(group) if len(answers) == len(self.study.members(group)) else None
 
     def close(self, group: int) -> ReleasedAnswer:
         """Release a group's sum though not all of it have answered; later answers are refused.
@@ -279,23 +291,17 @@ class Privatiser:
         Raises:
             InputError: if there is no such group, or it has been released.
         """
-        number, size = self._open(group), self._size(group)
-        study, (low, high) = self.study, self.study.answers
+        number, study = self._open(group), self.study
         total = math.fsum(self._answers.pop(number, {}).values())
         self._closed.add(number)
         noisy = float(self.ledger.release(study.mechanism, total, at=place_of(number)))
-        spread = 2.0 * study.mechanism.scale**2 / size**2 + study.answer_deviation**2 / size
-        value = low + (noisy / size + 0.5) * (high - low)
-        return ReleasedAnswer(number, value, spread * (high - low) ** 2)
+        return study.released(number, noisy)
 
     def _open(self, group: int) -> int:
         group = validate.integer_at_least(0, self.study.groups - 1, group=group)
         if group in self._closed:
             raise InputError(f"group is {group}, which has been released; answers are too late.")
         return group
-
-    def _size(self, group: int) -> int:
-        return min(self.study.group_size, self.study.users - group * self.study.group_size)
 
 
 def place_of(group: int) -> str:

@@ -1,4 +1,7 @@
+from .federated import DPFTS as DPFTS
+from .federated import DPFTSDE as DPFTSDE
 from .joint import JointGPUCB as JointGPUCB
+from .joint import JointStudy as JointStudy
 from .joint import LocalJointGPUCB as LocalJointGPUCB
 from .local import LDPATAGPUCB as LDPATAGPUCB
 from .local import LDPTGPUCB as LDPTGPUCB

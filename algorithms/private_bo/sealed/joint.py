@@ -11,11 +11,12 @@ import numpy as np
 
 from dpaudit import InputError, RunResult, Table
 from dpaudit.base.fields import Positive
-from dpaudit.sealed.handles import Rows, Vectors
 from private_bo.joint import JointServer, Noise, OutOfRange, Report, central, local_joint
 from private_bo.joint.statistics import FREE_WEIGHT
 from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.own import answers
 from private_bo.sealed.choices import choose, packed
+from private_bo.sealed.problem import SealedProblem
 from private_bo.sealed.study import SealedStudy
 
 _STEP = 1e-9
@@ -24,7 +25,7 @@ _STEP = 1e-9
 
 @dataclass(frozen=True)
 class SealedDecisions(SealedStudy, PrivateApproximateGPUCB):
-    """Base of the algorithms on a table of ``user``, coordinates ``x1``, … and ``reward`` of an arm.
+    """Base of the algorithms on a table of users, coordinates ``x1``, … of arms, and ``reward``.
 
     The rows of a user are the arms among which this user may choose, each with the reward that the
     user would answer. Users come in the order of the roster, one a round, and all of them: the
@@ -80,7 +81,7 @@ class SealedDecisions(SealedStudy, PrivateApproximateGPUCB):
         self.feature_map(np.zeros((1, self.feature_map.dimension)))  # computes what it keeps
         return packed(self.feature_map)
 
-    def statistics_of(self, data: Rows, user: str, server: JointServer, *, packed: bool) -> Vectors:
+    def statistics_of(self, data: Any, user: str, server: JointServer, *, packed: bool) -> Any:
         """What one user adds to the sums: made of the own rows and of what was released."""
         ends = np.append(np.ones(self.size), 0.5)
         played = data.of_units([user]).per_unit(
@@ -141,3 +142,23 @@ class LocalJointGPUCB(SealedDecisions, local_joint.LocalJointGPUCB):
             (noisy,) = ledger.answers(sent, units=[user], at="statistics")
             server.receive(Report(turn, user, np.asarray(noisy)))
         return self.told()
+
+
+@dataclass(frozen=True)
+class JointStudy(SealedProblem, answers.JointStudy):
+    """A study under joint trust; fields as in the study and in the base.
+
+    Users of the roster are asked in groups, in its order. Who has no rows, and whose objective
+    fails, counts as one in the middle of the range.
+    """
+
+    def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
+        """Ask group after group of the table."""
+        server = self.server(rng)
+        for group in range(self.groups):
+            members = self.members(group)
+            point = [server.ask() for _ in members][-1].point
+            answered = self.scaled(self.measure(point, data.of_units(members)))
+            total = ledger.sum(answered, units=members, at=answers.place_of(group))
+            server.tell(self.released(group, float(total)))
+        return self.result(data, server)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dpaudit import InputError, RunResult, Table
+from dpaudit import RunResult, Table
 from dpaudit.base.fields import Positive
 from private_bo.gp import FiniteDomain, Kernel, Matern
-from private_bo.gp.types import Array
 from private_bo.local import ldp, one_bit
 from private_bo.own import answers
 from private_bo.problems import Arms, Response, RewardSource
+from private_bo.sealed.problem import SealedProblem, decimal
 from private_bo.sealed.study import SealedStudy
 
 
@@ -105,11 +104,6 @@ class SealedAnswers(SealedStudy, ldp.LocalAnswers):
         return sent(ledger, user, value.vector("reward"), 0.0, ldp.AT)
 
 
-def _decimal(number: float, places: int = 12) -> str:
-    """A number as a constant of an expression."""
-    return f"({number:.{places}f})"
-
-
 def sent(ledger: Any, user: str, vectors: Any, missing: float, at: str) -> float:
     """What one user answers, with noise; ``missing`` in place of one who has no row."""
     (released,) = ledger.answers(vectors, units=[user], default=missing, at=at)
@@ -142,7 +136,7 @@ class LDPOneBitGP(SealedAnswers, one_bit.LDPOneBitGP):
     def bit(self, user: str, reward: Any, coin: float) -> tuple[Any, int]:
         """Whether the reward is above the threshold, and the bit of one in the middle."""
         threshold = self.lower + coin * (self.upper - self.lower)
-        above = f"CASE WHEN reward > {_decimal(threshold)} THEN 1 ELSE 0 END"
+        above = f"CASE WHEN reward > {decimal(threshold)} THEN 1 ELSE 0 END"
         return reward.vector(above), int(coin < 0.5)
 
     def release(self, ledger: Any, user: str, value: Any) -> float:
@@ -152,57 +146,13 @@ class LDPOneBitGP(SealedAnswers, one_bit.LDPOneBitGP):
 
 
 @dataclass(frozen=True)
-class LocalStudy(SealedStudy, answers.LocalStudy):
-    """A study under local trust whose objective sees one user's records, in a process of its own.
-
-    The objective is a function ``objective(records, rng, point)`` at the top of a file of the code:
-    ``records`` has a list of values for each column, ``rng`` is the user's own, and ``point`` is a
-    list of coordinates. Whatever it keeps in a cache or a global is gone with its process. Where it
-    fails, and where a user has no rows, the answer is the middle of the range.
-
-    Fields as in the study, and:
-
-    Attributes:
-        columns: what each column of a user's rows holds, as those of a :class:`dpaudit.Table`.
-    """
-
-    default_data: str = "users.csv"  # type: ignore[misc]
-    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def people(self) -> int:
-        """All users."""
-        return self.users
-
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:  # type: ignore[override]
-        """The objective."""
-        return () if self.objective is None else (self.objective.function,)
-
-    @property
-    def step(self) -> float:
-        """To whose multiples answers are rounded: about a millionth of their range."""
-        low, high = self.answers
-        return float(f"{1e-6 * (high - low):.0e}")
-
-    def table(self) -> Table:
-        """Users and their columns."""
-        return Table(self.default_data, "user", self.columns, roster=self.names)
+class LocalStudy(SealedProblem, answers.LocalStudy):
+    """A study under local trust; fields as in the study and in the base."""
 
     def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
         """Ask one user of the table after the other."""
         rows = (data.of_units([user]) for user in self.names)
         return self.result(data, self.search(rows, ledger, rng))
-
-    def measure(self, point: Array, record: Any) -> Any:
-        """A handle of what a user answers."""
-        if self.objective is None:
-            raise InputError("objective is None; give a function of records, rng and a point.")
-        low, high = self.answers
-        return record.per_unit(
-            self.objective.function, low=low, high=high, step=self.step, default=(low + high) / 2,
-            parameters={"point": point.tolist()},
-        )  # fmt: skip
 
     def device(self, user: str, ledger: Any, rng: np.random.Generator) -> answers.Device:
         """What asks for a user's answer."""
@@ -220,15 +170,12 @@ class SealedDevice(answers.Device):
 
     def scaled(self, value: Any) -> tuple[Any, float]:
         """The answer scaled, and that of one in the middle."""
-        low, high = self.study.answers
-        places = 15 + math.floor(math.log10(self.study.step))  # of what 2^53 steps hold
-        factor = _decimal(1.0 / (high - low), places)
-        return value.rows().vector(f"(value - {_decimal((low + high) / 2)}) * {factor}"), 0.0
+        return self.study.scaled(value), 0.0
 
     def bit(self, value: Any, coin: float) -> tuple[Any, float]:
         """Whether the answer is above the threshold that the coin is, and that of the middle."""
         low, high = self.study.answers
-        above = f"CASE WHEN value > {_decimal(low + coin * (high - low))} THEN 1 ELSE 0 END"
+        above = f"CASE WHEN value > {decimal(low + coin * (high - low))} THEN 1 ELSE 0 END"
         return value.rows().vector(above), int(coin < 0.5)
 
     def release(self, own: Any) -> float:

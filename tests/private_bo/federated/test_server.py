@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit import Ledger
 from private_bo.federated import DPFTSDE, Refusal, Report, Server
-from private_bo.federated.algorithms import clip_to_norm
+from private_bo.federated.draws import clip_to_norm
 
 SUBJECT = DPFTSDE(agents=6, regions=2, rate=0.5, features=4, rounds=5, clip=3.0, delta=0.01)
 ROUNDS = range(5)

@@ -10,7 +10,7 @@ import pytest
 from same_releases import require_same, sealed_steps, steps_of, written
 
 from dpaudit import InputError
-from private_bo import joint, sealed
+from private_bo import BoxSpace, joint, own, sealed
 from private_bo.joint.subject import TabledProblem
 
 KINDS = [(joint.JointGPUCB, sealed.JointGPUCB), (joint.LocalJointGPUCB, sealed.LocalJointGPUCB)]
@@ -51,3 +51,29 @@ def test_what_cannot_be_bounded_is_refused(study, sealed_study, change):
     with pytest.raises(InputError, match="sealed run"):
         sealed_study(**change)
     study(**change)
+
+
+def liking(records, rng, point):
+    return 1.2 - 2 * (point[0] - records["best"][0]) ** 2
+
+
+def liking_of(point, user):
+    return liking({"best": [user["best"]]}, None, point)
+
+
+@pytest.mark.parametrize("answers", [(0.0, 1.0), (-3.0, 2.0)])
+def test_groups_are_released_as_without_a_seal_but_for_their_step(answers, tmp_path):
+    usual = {"space": BoxSpace((0,), (1,)), "users": 23, "group": 5, "answers": answers}
+    columns = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
+    plain = own.JointStudy(objective=liking_of, **usual)
+    subject = sealed.JointStudy(objective=liking, columns=columns, **usual)
+    assert subject.plan() == plain.plan()
+    assert subject.claim() == plain.claim()
+    best = np.random.default_rng(6).random(23).round(2).tolist()
+    rows = ([f"user {place + 1}", each] for place, each in enumerate(best))
+    path = written(tmp_path / "users.csv", ["user", "best"], rows)
+    first, result = steps_of(plain, [{"best": each} for each in best])
+    then, found = sealed_steps(subject, path)
+    require_same(first, then, within=5 * (1e-6 + 2.0**-27))  # of five answers
+    wanted = result.summary["recommended"]
+    np.testing.assert_allclose(found.summary["recommended"], wanted, atol=1e-3)
