@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -28,7 +29,7 @@ from dpaudit.sealed.rows import Cells, Rows, Vectors
 from dpaudit.sealed.table import KEYS, SYNTHETIC
 from dpaudit.tables.engines.duck import Layout, connect, row_hash, rows_of, run, staged
 from dpaudit.tables.engines.sources import Source
-from dpaudit.tables.expressions import Expression, quoted
+from dpaudit.tables.expressions import Expression
 from dpaudit.tables.release_file import read_table
 from dpaudit.tables.schema import Kind, Shape
 from dpaudit.tables.synthetic import made_up
@@ -37,8 +38,6 @@ ALL_ROWS = "SELECT * FROM stored"
 """Every row that has a unit, in SQL."""
 
 
-_FEW = 1_000
-"""Names of units, fewer than which are looked for one by one."""
 _MADE_UP = 40
 """Rows for functions to be tried on."""
 
@@ -132,13 +131,15 @@ class Store:
 
     def units(self) -> list[str]:
         """The names of all units, in the order of their codes."""
-        return [name for (name,) in self._run("SELECT u FROM units ORDER BY code").fetchall()]
+        return list(self._codes)
 
     def codes_of(self, names: Sequence[str]) -> list[int]:
         """The code of each of some units, −1 of one that has no rows."""
-        few = f" WHERE u IN ({', '.join(map(quoted, names))})" if len(names) < _FEW else ""
-        known = dict(self._run(f"SELECT u, code FROM units{few}").fetchall())
-        return [known.get(name, -1) for name in names]
+        return [self._codes.get(name, -1) for name in names]
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return dict(self._run("SELECT u, code FROM units ORDER BY code").fetchall())
 
     def sample(self, table: str, codes: Sequence[int]) -> None:
         """Keep the codes of units that were drawn."""

@@ -8,8 +8,9 @@ of what its author made public. Nothing else may happen: it would be a leak that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +23,7 @@ from dpaudit.auditing.replaying.replay import replay
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import Premise, SubjectRecord, Verdict
 from dpaudit.project.sealed_subject import OpenSubject
+from dpaudit.workflow.running import RunOptions, open_target, run_subject, run_target
 from private_bo import sealed
 from private_bo.sealed.local import TableRewards, sent
 from tests.support.sealed_studies import (
@@ -297,18 +299,19 @@ class UnlistedFunction(sealed.LocalStudy):
 
     @property
     def functions(self):
-        return (cached,)
+        return (averaging,)
 
 
-def cached(records, rng, point, kept={}):  # noqa: B006  # the mistake
-    """An objective that answers everybody as it answered the first."""
-    return kept.setdefault("first", 1 - abs(point[0] - records["best"][0]))
-
-
-def counting(records, rng, point, seen=[]):  # noqa: B006  # the mistake
-    """An objective that tells how many were asked before."""
+def averaging(records, rng, point, seen=[]):  # noqa: B006  # the mistake
+    """An objective that answers by everybody whom it has seen, in a default argument."""
     seen.append(records["best"][0])
-    return float(len(seen) % 2)
+    return sum(seen) / len(seen)
+
+
+def following(records, rng, point):
+    """An objective that answers by everybody whom it has seen, in an attribute of its own."""
+    following.total = getattr(following, "total", 0.0) + records["best"][0]
+    return following.total / 10
 
 
 def shouting(records, rng, point):
@@ -347,7 +350,9 @@ _BANDITS = (
     *(CountedRows, MissingTold, PolicyOfRows, VisitsAsUsers, RosterOfTheTable),
 )
 _STUDIES = (NoScale, AnswerForBit, NoRange, UnlistedFunction)
-_OBJECTIVES = (cached, counting, shouting, sulking)
+_OBJECTIVES = (shouting, sulking)
+REMEMBERING = (averaging, following)
+"""Objectives that keep something of one user for the next; they must run sealed."""
 
 
 def mutants() -> list[Mutant]:
@@ -385,6 +390,46 @@ def outcome(mutant: Mutant, folder: Path) -> tuple[Outcome, str]:
     return Outcome.HARMLESS, f"a user moves it {apart:.3g} times what is declared"
 
 
+_OWN = """
+from private_bo import PointSpace
+from private_bo.sealed import LocalStudy
+from objectives import NAME
+
+COLUMNS = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
+SPACE = PointSpace([[0.5]])
+STUDY = LocalStudy(space=SPACE, objective=NAME, users=6, epsilon=8.0, columns=COLUMNS)
+"""
+
+
+def moved_by_one(objective: Callable[..., Any], folder: Path, *, seal: bool = True) -> int:
+    """How many users of a sealed study answer otherwise if the first one is another.
+
+    All are asked about one point, so that who is asked first decides nothing.
+
+    Args:
+        objective: of the study.
+        folder: for code and table.
+        seal: whether it runs sealed, or in this process.
+    """
+    source = inspect.getsource(objective)
+    (folder / "objectives.py").write_text(source, "utf-8")
+    own = _OWN.replace("NAME", objective.__name__)
+    (folder / "own.py").write_text(own, "utf-8")
+    found = []
+    with chdir(folder):
+        for place, changed in enumerate(({}, {"user 1": 0.0})):
+            write_users(folder / "users.csv", study(users=6).names, changed)
+            out = Path(f"out{place}")
+            if seal:
+                made, _ = run_subject("own.py:STUDY", (), None, 1, out, sealed=True)
+            else:
+                target = open_target("own.py:STUDY", {}, "to compare")
+                made, _ = run_target(target, "own.py", out, RunOptions(seed=1))
+            assert made.run is not None
+            found.append(made.run["series"]["released"])
+    return sum(one != other for one, other in zip(*found, strict=True))
+
+
 def _distances(subject: Any, folder: Path) -> Iterator[float]:
     """How many times what is declared each of some users moves what is released; ∞ if more."""
     names = subject.names
@@ -408,5 +453,6 @@ def _held(subject: Any, folder: Path, changed: Mapping[str, float]) -> Iterator[
         rewards = made_rewards(subject)
         moved = {key: changed.get(key[0], reward) for key, reward in rewards.items()}
         write_rewards(folder / "rewards.csv", moved)
-    rng = np.random.default_rng(0)
-    yield OpenSubject(subject, folder).load(subject.default_data, rng)
+    held = OpenSubject(subject, folder).load(subject.default_data, np.random.default_rng(0))
+    with held.stack:
+        yield held

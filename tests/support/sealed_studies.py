@@ -94,7 +94,9 @@ def released(subject: Subject, data: Any) -> tuple[RunResult, list[Step]]:
 def released_on_handles(subject: SealedSubject, folder: Path) -> tuple[RunResult, list[Step]]:
     """The same of a sealed one, whose code runs in this process, on the table of a folder."""
     opened = OpenSubject(subject, folder)
-    return released(opened, opened.load(subject.default_data, np.random.default_rng(0)))
+    held = opened.load(subject.default_data, np.random.default_rng(0))
+    with held.stack:
+        return released(opened, held)
 
 
 def liking(records, rng, point):
