@@ -7,23 +7,26 @@ for machines that cannot seal.
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim, Finding
-from dpaudit.plan import AddRemove, Plan
+from dpaudit.plan import Plan
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.table import Table, is_made_up
@@ -155,6 +158,14 @@ class OpenSubject(Subject):
         """Those of the sealed subject."""
         return self.sealed.audit_pairs()
 
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """As the sealed subject draws it."""
+        return self.sealed.audit_release(data, size, rng)
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """That of the sealed subject."""
+        return self.sealed.statistic(releases)
+
     def load(self, source: str, rng: np.random.Generator) -> Held:
         """Rows of the source, of another file, or ``synthetic N`` made-up ones.
 
@@ -181,7 +192,7 @@ class OpenSubject(Subject):
         for number in rng.permutation(len(names))[:20].tolist():
             kept = f"SELECT * FROM ({data.rows.sql}) WHERE code <> {number}"
             recipe = f"unit {number + 1} removed"
-            if not isinstance(self.plan().invocations[0].relation, AddRemove):
+            if self.plan().invocations[0].relation.replaces:
                 other = int(rng.integers(len(names)))
                 copied = f"SELECT {number} AS code, * EXCLUDE (code) FROM ({data.rows.sql})"
                 kept = f"{kept} UNION ALL {copied} WHERE code = {other}"
@@ -201,7 +212,9 @@ class OpenSubject(Subject):
         plan = ledger.plan
         require_sealable(plan, data.table)
         sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
-        operations = Operations(plan, data.table, *sides, data.rows, self._functions(data, rng))
+        examples = ExitStack()
+        functions = self._functions(data.table, rng, examples)
+        operations = Operations(plan, data.table, *sides, data.rows, functions)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             try:
@@ -209,12 +222,21 @@ class OpenSubject(Subject):
             except FatalError:
                 raise InputError("the rows cannot be worked off.") from None
 
-        result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
+        with examples:
+            result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
 
-    def _functions(self, data: Held, rng: np.random.Generator) -> UnitFunctions | None:
-        """What runs the functions of the subject here; None where it has none."""
+    def _functions(
+        self, table: ReadTable, rng: np.random.Generator, stack: ExitStack
+    ) -> UnitFunctions | None:
+        """What runs the functions of the subject here; None where it has none.
+
+        Args:
+            table: of which rows are made up, for functions to be tried on.
+            rng: of the run; nothing is drawn from it.
+            stack: closes these rows.
+        """
         from dpaudit.sealed.per_unit import UnitFunctions
         from dpaudit.sealed.store import example
         from dpaudit.sealed.workers import OwnFunctions
@@ -222,9 +244,10 @@ class OpenSubject(Subject):
         functions = {code_of(each): each for each in self.sealed.functions}
         if not functions:
             return None
-        (own,) = rng.spawn(1)
-        made_up = partial(example, data.table, data.stack)
-        return UnitFunctions(OwnFunctions(functions), functions.keys(), own.bytes(32), made_up)
+        # of a copy, so that the code draws here what it draws in a sealed run
+        secret = hmac.digest(deepcopy(rng).bytes(32), b"functions", "sha256")
+        made_up = partial(example, table, stack)
+        return UnitFunctions(OwnFunctions(functions), functions.keys(), secret, made_up)
 
 
 def code_of(function: Any) -> tuple[str, str]:

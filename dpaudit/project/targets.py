@@ -188,7 +188,8 @@ class CodeFiles:
         attribute: the object of it that is named.
         module: dotted name; empty where a file is named.
         file: where it stands.
-        folder: that of the project: of the file, or the one from which the module is imported.
+        folder: that of the project: of the file, or the one from which the module is imported; the
+            current one for a module that comes with this package.
     """
 
     attribute: str
@@ -202,7 +203,8 @@ class CodeFiles:
         if not self.module:
             with _siblings(self.folder, later=False):
                 return frozenset(own_files(self.file.stem, self.file))
-        top = (self.folder / self.module.partition(".")[0]).resolve()
+        below = (self.folder / self.module.partition(".")[0]).resolve()
+        top = next(filter(self.file.is_relative_to, own_packages()), below)
         package = set(top.rglob("*.py")) if top.is_dir() else set()
         return frozenset(package | own_files(self.file.stem, self.file))
 
@@ -243,7 +245,9 @@ def code_files(name: str) -> CodeFiles:
     for folder in map(Path, dict.fromkeys([str(Path.cwd()), *sys.path])):
         for file in (folder / place.with_suffix(".py"), folder / place / "__init__.py"):
             if file.is_file():
-                return CodeFiles(attribute, module, file.resolve(), folder.resolve())
+                own = file.resolve().is_relative_to
+                here = Path.cwd() if any(map(own, own_packages())) else folder.resolve()
+                return CodeFiles(attribute, module, file.resolve(), here)
     raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 
@@ -295,6 +299,17 @@ def certified(
         release=target.release,
         seal=target.seal,
     )
+
+
+def own_packages() -> tuple[Path, ...]:
+    """Folders of the packages with subjects that come with this one; none of them is imported."""
+    found: dict[Path, None] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.dist is not None and entry.dist.name == "dpaudit":
+            spec = importlib.util.find_spec(entry.module.partition(".")[0])
+            places = [] if spec is None else spec.submodule_search_locations or []
+            found |= {Path(place).resolve(): None for place in places}
+    return tuple(found)
 
 
 def registered_subjects() -> dict[str, type[Subject]]:

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,6 +79,8 @@ def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
 
 def _serve(channel: Channel, job: Mapping[str, Any], load: Load) -> None:
     sys.path[:0] = job["paths"]
+    for folder in map(Path, job["packages"]):
+        _import_package(folder)
     subject = load(job["name"], job["settings"])
     channel.send(subject.data())
     channel.receive()
@@ -92,6 +95,15 @@ def _serve(channel: Channel, job: Mapping[str, Any], load: Load) -> None:
     rng = generator(start["seed"])
     ledger = SealedLedger(Plan.from_dict(facts["plan"]), ask)
     channel.send({"result": subject.run(Rows(ask, 0), ledger, rng)})
+
+
+def _import_package(folder: Path) -> None:
+    """Import a package whose own folder can be read, and not the one in which it lies."""
+    found = spec_from_file_location(folder.name, folder / "__init__.py")
+    if found is None or found.loader is None:
+        return
+    sys.modules[folder.name] = module = module_from_spec(found)
+    found.loader.exec_module(module)
 
 
 class _Said(io.TextIOBase):

@@ -133,8 +133,11 @@ class _Custodian:
             )
         self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.stack.callback(_end, child, self.analyst)
-        wanted = ("name", "settings", "paths", "private", "processor_seconds", "memory_bytes")
-        readable = [*map(str, sandbox.python_folders()), self.job["copy"]]
+        wanted = (
+            *("name", "settings", "paths", "packages", "private"),
+            *("processor_seconds", "memory_bytes"),
+        )
+        readable = [*map(str, self._open_to_code()), self.job["copy"]]
         self.analyst.send(
             {name: self.job[name] for name in wanted}
             | {"readable": readable, "parent": os.getpid()}
@@ -159,10 +162,10 @@ class _Custodian:
         folder = Path(self.job["folder"])
         declared = message_field(said, "table", dict)
         table = ReadTable.of(declared, folder)
-        private = table_files(table)
+        private = table_files(table, self._open_to_code())
         if self.job["rows"] is not None:  # nor may it read the table that it declares
             table = ReadTable.of(declared | {"source": self.job["rows"]}, folder)
-            private |= table_files(table)
+            private |= table_files(table, self._open_to_code())
         self.readable = {path: tuple(identity) for path, *identity in self.job["code"]}
         require_apart(private, self.readable)
         self._start_workers(message_field(said, "functions", list))
@@ -188,8 +191,9 @@ class _Custodian:
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
             words = [sys.executable, "-IB", "-c", self.job["template"]]
-            used = sorted({file for file, _ in self.functions})
-            self.workers = Workers(words, used, self.job["paths"], self.stack)
+            code = {name: self.job[name] for name in ("paths", "packages")}
+            code["functions"] = [file for file, _ in self.functions]
+            self.workers = Workers(words, code, self.stack)
 
     def _seal_functions(self, workers: Workers, seal: dict[str, Any]) -> None:
         """Add to a seal how the processes of functions are kept in.
@@ -215,6 +219,10 @@ class _Custodian:
             message_field(facts, name, kind)
         return facts
 
+    def _open_to_code(self) -> list[Path]:
+        """What all code may read: Python, its packages, and those that come with this one."""
+        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
+
     # -- the run ---------------------------------------------------------------------------------
 
     def _run(self, plan: Plan, table: ReadTable, first: Mapping[str, Any]) -> None:
@@ -224,7 +232,7 @@ class _Custodian:
             table = with_data(table, first["data"], folder, generator(seeds[0]))
         secret = generator(seeds[3]).bytes(32) if seeded else secrets.token_bytes(32)
         none, rows = opened(table, secret, self.stack)
-        require_apart(table_files(table), self.readable)
+        require_apart(table_files(table, self._open_to_code()), self.readable)
         require_population(plan, len(rows.units()))
         self.launcher.send({"loaded": True})
         order = self.launcher.receive()

@@ -34,11 +34,14 @@ class Encoded:
         ends: smallest and largest whole number of each entry, shape (entries, 2), 0 among them.
         step: what one whole number stands for.
         of: makes arrays, shape (n, entries), of arrays, shape (n, d).
+        diameter: an upper bound of the Euclidean distance of two such arrays, 0 among them, in
+            natural units; None where none is known that is better than that of the norm.
     """
 
     ends: NDArray[Any]
     step: Fraction
     of: Callable[[Whole], Whole]
+    diameter: float | None = None
 
 
 def linear(ends: NDArray[Any], step: Fraction, /, matrix: object) -> Encoded:
@@ -112,7 +115,69 @@ def outer(ends: NDArray[Any], step: Fraction, /) -> Encoded:
     )
 
 
-ENCODERS: dict[str, Callable[..., Encoded]] = {each.__name__: each for each in (clip, outer)}
+def regression(
+    ends: NDArray[Any], step: Fraction, /, weight: object, packed: object = False
+) -> Encoded:
+    """What a linear regression adds up of one row (φ, v): w φφᵀ beside v φ, with ‖φ‖ <= 1.
+
+    With h the largest |v| and w² <= h²/2, two rows lie no further apart than 2h, as v φ alone may:
+    the matrix costs nothing. For features a ψ and b ψ' of unit vectors with |ψᵀψ'| = k the squared
+    distance is at most
+
+        w² (a⁴ + b⁴ − 2 a² b² k²) + h² (a² + b² + 2 a b k),
+
+    which grows in k, as h² >= 2 w² a b k; and where k is 1, in a and in b, up to 4h². As entries
+    are rounded, features are scaled to a little less than 1: the bound holds with rounding.
+
+    Args:
+        ends: of φ, and as the last entry of v.
+        step: of these, and of the results.
+        weight: w.
+        packed: whether the result is the triangle of w φφᵀ, row by row and times √2 off the
+            diagonal, and then v φ; else it is [[w φφᵀ, v φ/√2], [·, 0]], row after row.
+
+    Raises:
+        InputError: if w² is above h²/2, or there are too many entries.
+    """
+    size = len(ends) - 1
+    high = Fraction(max(map(abs, ends[-1].tolist()))) * step
+    w = Fraction(validate.positive(weight=weight))
+    if size < 1 or not isinstance(packed, bool):
+        raise InputError("regression is of features and a value, and packed is true or false.")
+    if 2 * w**2 > high**2 * (1 + Fraction(1, 10**12)):  # of a root that was rounded
+        raise InputError(f"weight is {shown(weight)}; it must be at most {float(high):g}/√2.")
+    rows, columns = np.triu_indices(size)
+    entries = len(rows) + size if packed else (size + 1) ** 2
+    if entries > MOST_COLUMNS:
+        raise InputError(f"regression has {entries} entries; at most {MOST_COLUMNS} may be.")
+    unit = 1 / step
+    room = Fraction(2 * (size + 1)) * step / high  # an entry is off by a step and a bit at most
+    if room > Fraction(1, 100):
+        raise InputError("regression needs a smaller step of the features.")
+    within = clip(ends[:-1], step, 1 - room)
+    scale, half = float(w * step), math.sqrt(0.5) * float(step)
+    scales = scale * np.where(rows == columns, 1.0, math.sqrt(2.0))
+
+    def of(arrays: Whole) -> Whole:
+        phi, value = within.of(arrays[:, :-1]).astype(np.float64), arrays[:, -1:]
+        crossed = phi * value * (float(step) if packed else half)
+        if packed:
+            products = phi[:, rows] * phi[:, columns] * scales
+            return np.concatenate([products, crossed], axis=1).astype(np.int64)
+        block = np.zeros((len(arrays), size + 1, size + 1))
+        np.multiply(phi[:, :, None], phi[:, None, :], out=block[:, :-1, :-1])
+        block[:, :-1, :-1] *= scale
+        block[:, :-1, -1] = block[:, -1, :-1] = crossed
+        return block.reshape(len(arrays), entries).astype(np.int64)
+
+    most = math.ceil(max(w, high) * unit)
+    whole = np.tile(np.array([[-most, most]], dtype=object), (entries, 1))
+    return Encoded(whole, step, of, float(2 * high))
+
+
+ENCODERS: dict[str, Callable[..., Encoded]] = {
+    each.__name__: each for each in (clip, outer, regression)
+}
 
 
 def encode(by: object, options: Mapping[str, Any], ends: NDArray[Any], step: Fraction) -> Encoded:

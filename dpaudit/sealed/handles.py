@@ -93,6 +93,14 @@ class Rows(Handle):
         """At most so many rows of each unit, chosen by a keyed hash."""
         return self._made("group_rows", most=most)
 
+    def of_units(self, names: Sequence[str]) -> Rows:
+        """The rows of some units, by their names on the public roster.
+
+        Raises:
+            InputError: if one is not on it, or twice.
+        """
+        return self._made("of_units", units=list(names))
+
     def partition(
         self, column: str, keys: Sequence[str] | Sequence[int] | None = None
     ) -> dict[Any, Rows]:
@@ -208,6 +216,16 @@ class Vectors(Handle):
         made.ranges = tuple(map(tuple, facts["ranges"]))
         return made
 
+    def rows(self) -> Rows:
+        """A row for each number, with the column ``value``; of arrays ``value_1``, ``value_2``, ….
+
+        So expressions may be taken of what a function made: ``made.rows().filter("value > 3")``.
+
+        Raises:
+            InputError: if they are encoded.
+        """
+        return Rows(self._ask, _asked(self._ask, "rows", of=self._number))
+
     def linear(self, matrix: ArrayLike) -> Vectors:
         """Each array multiplied by a public matrix of integers, shape (entries, d)."""
         rows = np.asarray(matrix).tolist()
@@ -219,7 +237,8 @@ class Vectors(Handle):
         Args:
             by: ``"clip"``: scaled to a public ``bound`` of its ``norm``, "l2" or "l1", where it is
                 longer; ``"outer"``: the products of all pairs of entries, d² of them, row after
-                row, of which the norm is that of the array, squared.
+                row, of which the norm is that of the array, squared; ``"regression"``: of features
+                φ, scaled to norm 1, and a value v, ``weight`` times φφᵀ beside v φ.
             options: of the encoder.
 
         Raises:
@@ -243,12 +262,22 @@ class SealedStream:
         self._ask = ask
         self._number = number
 
-    def add(self, vectors: Vectors) -> Any:
+    def add(self, vectors: Vectors, *, units: Sequence[str] | None = None) -> Any:
         """Add the bounded parts of these rows' units, and receive the noisy sum so far.
 
         A unit that took part as often as is declared, or too soon before, adds nothing.
+
+        Args:
+            vectors: numbers or arrays of rows, of as many entries as the stream has.
+            units: names of the roster whose rows are added, and no others: who takes part at which
+                step is then public, as ``fixed_steps`` of a plan says.
+
+        Raises:
+            PlanMismatchError: if one is named for more steps than are declared.
         """
-        return read(_asked(self._ask, "add", of=_number(vectors), stream=self._number))
+        named = None if units is None else list(units)
+        added = _asked(self._ask, "add", of=_number(vectors), stream=self._number, units=named)
+        return read(added)
 
 
 class SealedLedger:
@@ -266,18 +295,21 @@ class SealedLedger:
         """How many releases were made."""
         return int(_asked(self._ask, "left"))
 
-    def sum(self, vectors: Vectors, *, at: str = "") -> Any:
+    def sum(self, vectors: Vectors, *, units: Sequence[str] | None = None, at: str = "") -> Any:
         """Release the sum, each unit's part bounded as its invocation declares.
 
         Args:
             vectors: numbers or arrays of rows.
-            at: label of an invocation with a contribution.
+            units: names of the roster whose rows are added, and no others; those of a group by
+                position are named.
+            at: label of an invocation that adds noise to a sum.
 
         Raises:
             PlanMismatchError: if the plan does not declare it, or not so often.
             InputError: if the request is wrong. Nothing is charged then.
         """
-        return self._released("sum", vectors, at=at)
+        named = None if units is None else list(units)
+        return self._released("sum", vectors, units=named, at=at)
 
     def mean(self, vectors: Vectors, *, total: str = "sum", count: str = "count") -> Any:
         """Release sum and number of rows, and divide them; less than one row counts as one."""
@@ -355,7 +387,13 @@ class SealedLedger:
         return rows._like(asked)
 
     def stream(self, shape: Sequence[int] = (), *, at: str) -> SealedStream:
-        """Open a continual release, which is one invocation whatever the number of its steps."""
+        """Open a continual release, which is one invocation whatever the number of its steps.
+
+        Args:
+            shape: of a step: () for a number, (entries,), or (m, m) for symmetric noise, to which
+                arrays of m² entries are added, row after row.
+            at: label of a continual invocation.
+        """
         opened = _asked(self._ask, "stream", shape=list(shape), at=at)
         return SealedStream(self._ask, opened)
 

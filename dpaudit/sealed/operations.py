@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -90,33 +91,88 @@ class _Steps:
 
     stream: Stream
     invocation: Invocation
+    shape: tuple[int, ...]
     taken: dict[int, list[int]] = field(default_factory=dict)
+    named: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+    def add(self, store: Store, vectors: Vectors, units: Sequence[str] | None) -> NDArray[Any]:
         """Release the sum so far with the bounded parts of those units that may take part."""
-        invocation, step = self.invocation, self.stream.taken
-        mechanism = invocation.mechanism
-        assert isinstance(mechanism, Continual)
-        present = np.unique(codes).tolist()
-        may = {
-            code for code in present if mechanism.may_take_part([*self.taken.get(code, []), step])
-        }
-        kept = np.isin(codes, list(may))
-        total = bounded_by_sensitivity(numbers[kept], codes[kept], invocation)
-        released = self.stream.add(total)
+        step = self.stream.taken
+        may: set[int] = set()
+
+        def those(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+            listed = np.unique(codes).tolist() if units is None else store.codes_of(units)
+            present = [code for code in listed if code >= 0]
+            may.update(each for each in present if self._may(self.taken.get(each, []), step))
+            return np.isin(codes, list(may))
+
+        total = total_by_sensitivity(store, vectors, self.invocation, those)
+        released = self.stream.add(total.reshape(self.shape))
         for code in may:
             self.taken.setdefault(code, []).append(step)
         return released
 
+    def name(self, units: Sequence[str] | None) -> None:
+        """Note who is named for the next step: public facts, from which steps of a unit follow.
 
-def bounded_by_sensitivity(
-    numbers: NDArray[Any], codes: NDArray[np.int64], invocation: Invocation
+        Raises:
+            InputError: if none is named where the plan declares that steps are fixed.
+            PlanMismatchError: if one is named for more steps than are declared, or too soon.
+        """
+        mechanism, step = self.invocation.mechanism, self.stream.taken
+        if units is None and is_of_fixed_steps(self.invocation):
+            raise InputError(
+                f"{self.invocation.describe()} declares fixed_steps; name the units of each step."
+            )
+        for name in units or ():
+            before = self.named.setdefault(name, [])
+            if not self._may(before, step):
+                raise PlanMismatchError(
+                    f"{shown(name)} is named for more steps than {self.invocation.describe()} "
+                    f"declares; {mechanism.kind} lets it take part in fewer, or further apart."
+                )
+            before.append(step)
+
+    def _may(self, before: list[int], step: int) -> bool:
+        mechanism = self.invocation.mechanism
+        assert isinstance(mechanism, Continual)
+        return mechanism.may_take_part([*before, step])
+
+
+def is_of_fixed_steps(invocation: Invocation) -> bool:
+    """Tell whether a unit that is replaced takes part at the same steps as before."""
+    fixed = getattr(invocation.mechanism, "fixed_steps", None)
+    return bool(invocation.relation.replaces and fixed)
+
+
+def total_by_sensitivity(
+    store: Store,
+    vectors: Vectors,
+    invocation: Invocation,
+    those: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
 ) -> NDArray[Any]:
-    """The sum of every unit's part, bounded so that the declared sensitivity holds."""
+    """The sum of every unit's part, bounded so that the declared sensitivity holds.
+
+    What an encoder keeps within that distance by itself is added as it is, exactly.
+
+    Args:
+        store: holds the rows.
+        vectors: numbers of rows.
+        invocation: as it is declared.
+        those: of codes of units, which of them are added.
+    """
+    near = vectors.lie_within(invocation.sensitivity, invocation.mechanism.norm)
+    if near and vectors.rows.most == 1:
+        codes, steps = store.encodings(vectors)
+        total = steps[those(codes)].astype(object).sum(axis=0)
+        return np.array([float(int(each) * vectors.step) for each in total])
+    codes, numbers = store.values(vectors)
+    kept = those(codes)
     bound = invocation.sensitivity / invocation.relation.contribution_factor
-    own, norm = Units.of(codes, len(codes)), invocation.mechanism.norm
+    own = Units.of(codes[kept], int(kept.sum()))
     whole = isinstance(invocation.mechanism, IntegerNoise)
-    return bounded_total(numbers, own, Contribution(bound), norm, whole=whole)[0]
+    norm = invocation.mechanism.norm
+    return bounded_total(numbers[kept], own, Contribution(bound), norm, whole=whole)[0]
 
 
 def require_additive(invocation: Invocation) -> None:
@@ -152,15 +208,16 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
             raise InputError("local answers need a roster of units in the table; list them.")
         if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
             raise InputError("local answers need replace-one or zero-out, as the roster is public.")
-        if each.group is not None and each.group.membership is not Membership.VALUE:
+        by_value = each.group is None or each.group.membership is Membership.VALUE
+        if not by_value and not table.roster:
             raise InputError(
                 f"group {each.group} is by position; a partition is by the unit's own value, so "
-                "declare Group(name, Membership.VALUE)."
+                "declare Group(name, Membership.VALUE), or list a roster in the table."
             )
-        if each.relation.replaces and getattr(each.mechanism, "fixed_steps", None):
+        if is_of_fixed_steps(each) and not table.roster:
             raise InputError(
                 f"{each.describe()} declares fixed_steps; at which steps a unit takes part is "
-                "its rows' own, so leave that out."
+                "its rows' own without a roster, so leave that out, or list one in the table."
             )
         if each.sampling is not None:
             _require_sampling(each)
@@ -243,6 +300,7 @@ class Operations:
         self._partition: str | None = None
         self._sample: dict[str, Sample] = {}
         self._functions = functions
+        self._groups: dict[str, str] = {}
         self.owner: dict[str, Any] = {}
         self._told = 0
 
@@ -304,6 +362,10 @@ class Operations:
         """At most so many rows of each unit."""
         return self._keep(self._rows(request).group_rows(request.get("most")))
 
+    def of_units(self, request: Mapping[str, Any]) -> int:
+        """Rows of some units of the roster."""
+        return self._keep(self._rows(request).of_units(self._asked_units(request.get("units"))))
+
     def partition(self, request: Mapping[str, Any]) -> list[list[Any]]:
         """Rows of disjoint groups of units, by their keys."""
         sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
@@ -318,6 +380,10 @@ class Operations:
         """Numbers of rows, with what is public of them."""
         found = self._rows(request).vector(request.get("columns"))
         return {"handle": self._keep(found)} | found.facts
+
+    def rows(self, request: Mapping[str, Any]) -> int:
+        """A row for each number, or array."""
+        return self._keep(self._vectors(request).as_rows())
 
     def linear(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays multiplied by a public matrix."""
@@ -351,8 +417,15 @@ class Operations:
 
     # -- releases --------------------------------------------------------------------------------
 
-    def _invocation(self, request: Mapping[str, Any], rows: Rows | None) -> Invocation:
+    def _invocation(
+        self, request: Mapping[str, Any], rows: Rows | None, *, named: bool = False
+    ) -> Invocation:
         """The declared invocation at a label, of which these rows may be released.
+
+        Args:
+            request: has the label.
+            rows: of all units, or of a part of them; None of answers.
+            named: whether units of the roster are named whose rows alone are released.
 
         Raises:
             PlanMismatchError: if there is none, or the rows are of another group or sample.
@@ -370,7 +443,12 @@ class Operations:
             )
         if rows is None:
             return found
-        if found.group is not None and rows.part != found.group.name:
+        by_place = found.group is not None and found.group.membership is not Membership.VALUE
+        if by_place and not (named and rows.part is None):
+            raise PlanMismatchError(
+                f"{shown(at)} is declared of a group by position; name its units, of all rows."
+            )
+        if found.group is not None and not by_place and rows.part != found.group.name:
             raise PlanMismatchError(
                 f"{shown(at)} is declared of the group {found.group}; release the rows of "
                 "that key of a partition."
@@ -396,28 +474,51 @@ class Operations:
 
     def sum(self, request: Mapping[str, Any]) -> Any:
         """A bounded sum."""
-        vectors = self._vectors(request)
-        at = self._sum_at(request.get("at"), vectors)
+        vectors, given = self._vectors(request), request.get("units")
+        units = None if given is None else self._asked_units(given)
+        at = self._sum_at(request.get("at"), vectors, named=units is not None)
         invocation = self._declared[at]
         if invocation.contribution is None:
             require_additive(invocation)
+        if units is not None:
+            self._require_group(invocation, units)
 
         def release(side: Side) -> Any:
-            numbers, codes = side.total(vectors)
+            def those(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+                if units is None:
+                    return np.ones(len(codes), dtype=np.bool_)
+                return np.isin(codes, side.store.codes_of(units))
+
             if invocation.contribution is not None:
-                return side.ledger.sum(numbers, units=codes, at=at)
-            total = bounded_by_sensitivity(numbers, codes, invocation)
-            return side.ledger.release(invocation.mechanism, total, at=at)
+                numbers, codes = side.total(vectors)
+                kept = those(codes)
+                return side.ledger.sum(numbers[kept], units=codes[kept], at=at)
+            total = total_by_sensitivity(side.store, vectors, invocation, those)
+            return side.ledger.release(invocation.mechanism, total.reshape(vectors.shape), at=at)
 
         return self._both(release)
 
-    def _sum_at(self, at: object, vectors: Vectors) -> str:
+    def _require_group(self, invocation: Invocation, units: Sequence[str]) -> None:
+        """Refuse units that were named for another group.
+
+        Raises:
+            PlanMismatchError: if there is one.
+        """
+        own = str(invocation.group)
+        for name in units if invocation.group is not None else ():
+            if self._groups.setdefault(name, own) != own:
+                raise PlanMismatchError(
+                    f"{shown(name)} is named for group {own}, and was for another; groups are "
+                    "disjoint."
+                )
+
+    def _sum_at(self, at: object, vectors: Vectors, *, named: bool = False) -> str:
         """The label of a declared sum of such numbers.
 
         Raises:
             InputError: if its noise is of whole numbers, and these are not.
         """
-        invocation = self._invocation({"at": at}, vectors.rows)
+        invocation = self._invocation({"at": at}, vectors.rows, named=named)
         if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
             raise InputError(
                 f"{invocation.describe()} adds noise to whole numbers; take a vector of these."
@@ -548,7 +649,9 @@ class Operations:
                 f"default is not 0; under {invocation.relation} who has no rows answers 0, as the "
                 f"sensitivity of {invocation.describe()} says."
             )
-        if not clips(own) and _wider(invocation.sensitivity, own.norm, *ends, fitting):
+        near = vectors.lie_within(invocation.sensitivity, own.norm) and not fitting.any()
+        wide = not near and _wider(invocation.sensitivity, own.norm, *ends, fitting)
+        if wide and not clips(own):
             raise InputError(
                 f"answers of {invocation.describe()} may differ by more than its sensitivity; "
                 "clip in the mechanism, or declare the range of the column."
@@ -598,13 +701,15 @@ class Operations:
         own, at = invocation.mechanism, invocation.at
         if invocation.sampling or invocation.group or invocation.trust is TrustModel.LOCAL:
             raise InputError("a sealed stream is of all units, without sampling or groups.")
-        shape = message_field(request, "shape", list)
-        if len(shape) > 1 or shape > [MOST_COLUMNS]:
+        given = message_field(request, "shape", list)
+        shape = tuple(validate.integer_at_least(1, shape=each) for each in given)
+        if len(shape) > 2 or math.prod(shape) > MOST_COLUMNS:
             raise InputError(f"shape must be that of a vector, of at most {MOST_COLUMNS} entries.")
         number = next(self._numbers)
 
         def release(side: Side) -> None:
-            side.streams[number] = _Steps(side.ledger.stream(own, shape, at=at), invocation)
+            opened = side.ledger.stream(own, shape, at=at)
+            side.streams[number] = _Steps(opened, invocation, shape)
 
         self._both(release)
         return number
@@ -616,7 +721,13 @@ class Operations:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
             raise PlanMismatchError("a stream is of no sample.")
-        return self._both(lambda side: side.streams[number].add(*side.total(vectors)))
+        steps = self._real.streams[number]
+        if math.prod(vectors.shape) != math.prod(steps.shape):
+            raise InputError(f"these are of shape {vectors.shape}; the stream is of {steps.shape}.")
+        given = request.get("units")
+        units = None if given is None else self._asked_units(given)
+        steps.name(units)
+        return self._both(lambda side: side.streams[number].add(side.store, vectors, units))
 
     def tell_owner(self, request: Mapping[str, Any]) -> None:
         """A number that the owner of the data alone reads; nothing is answered."""
@@ -668,8 +779,10 @@ _OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {
         Operations.filter,
         Operations.with_columns,
         Operations.group_rows,
+        Operations.of_units,
         Operations.partition,
         Operations.vector,
+        Operations.rows,
         Operations.linear,
         Operations.encode,
         Operations.per_unit,

@@ -9,7 +9,7 @@ all that was handed out, so that it is none of these under another name either.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,16 +27,20 @@ _OWNER = "owner.json"
 Identity = tuple[int, int]
 
 
-def table_files(table: ReadTable) -> frozenset[Identity]:
+def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identity]:
     """Which files the table is: its own, and the log of a database.
 
+    Args:
+        table: as it was declared.
+        readable: files and folders that all code can read.
+
     Raises:
-        InputError: if it lies among Python's, which all code can read.
+        InputError: if it lies among these.
     """
     path = getattr(table.source, "path", None)
     if path is None or not path.exists():
         return frozenset()
-    place = sandbox.refuse_within(path, sandbox.python_folders())
+    place = sandbox.refuse_within(path, readable)
     if place is not None:
         raise InputError(f"the table lies in {place}, which all code can read; move it.")
     real = path.resolve()

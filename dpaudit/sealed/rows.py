@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
+from dpaudit.mechanisms import Norm
 from dpaudit.sealed.encoders import MOST_COLUMNS, Encoded, Whole, encode, linear
 from dpaudit.tables.expressions import Expression, quoted, read_condition, read_expression
 from dpaudit.tables.grouping import Groups, column_of, read_groups
-from dpaudit.tables.schema import LARGEST, Kind
+from dpaudit.tables.schema import LARGEST, Kind, Shape
 
 _LONGEST, _DEEPEST = 200_000, 200
 """Characters of what describes rows, and queries within each other."""
@@ -91,6 +92,12 @@ class Rows:
         place = "row_number() OVER (PARTITION BY code ORDER BY place)"
         first = f"SELECT * FROM ({self.sql}) QUALIFY {place} <= {number}"
         return replace(self, sql=first, most=min(number, self.most or number))
+
+    def of_units(self, names: Sequence[str]) -> Rows:
+        """The rows of some units, by their public names."""
+        listed = ", ".join(map(quoted, names))
+        own = f"SELECT code FROM units WHERE u IN ({listed})"
+        return replace(self, sql=f"SELECT * FROM ({self.sql}) WHERE code IN ({own})")
 
     def partition(self, column: object, keys: object) -> tuple[str, dict[str | int, Rows]]:
         """The rows of the units whose first row with a value has each of some public keys.
@@ -245,6 +252,21 @@ class Vectors:
         """So many steps, as a number."""
         return steps if self.step == 1 else float(steps * self.step)
 
+    def as_rows(self) -> Rows:
+        """A row for each number, with the column ``value``; of arrays ``value_1``, ``value_2``, ….
+
+        Raises:
+            InputError: if they are encoded.
+        """
+        if self.encoded:
+            raise InputError("vectors are encoded; take the rows of them before.")
+        names = ["value"] if self.scalar else [f"value_{n + 1}" for n in range(len(self.parts))]
+        known = {
+            name: Expression(Shape(Kind.NUMBER, self.step, *ends), f"({part})")
+            for name, part, ends in zip(names, self.parts, self.ends.tolist(), strict=True)
+        }
+        return replace(self.rows, known=known)
+
     def linear(self, matrix: object) -> Vectors:
         """Each array multiplied by a public matrix of whole numbers.
 
@@ -269,15 +291,25 @@ class Vectors:
     def _then(self, last: Encoded) -> Vectors:
         return replace(self, step=last.step, ends=last.ends, encoded=(*self.encoded, last))
 
+    def lie_within(self, sensitivity: float, norm: Norm) -> bool:
+        """Tell whether an encoder keeps any two arrays, and 0, within that distance."""
+        diameter = self.encoded[-1].diameter if self.encoded else None
+        return diameter is not None and norm is Norm.L2 and diameter <= sensitivity
+
+    def encodings(self, steps: Whole) -> Whole:
+        """Whole numbers of entries before encoding, as they are after it, shape (n, entries)."""
+        for each in self.encoded:
+            steps = each.of(steps)
+        return steps
+
     def numbers(self, steps: Whole) -> NDArray[Any]:
         """Whole numbers of entries before encoding, as numbers: integers, or the nearest floats.
 
         Args:
             steps: shape (n, d).
         """
-        for each in self.encoded:
-            steps = each.of(steps)
-        found = steps[:, 0] if self.scalar else steps
+        encoded = self.encodings(steps)
+        found = encoded[:, 0] if self.scalar else encoded
         if self.step == 1:
             return found
         return found.astype(np.float64) * self.step.numerator / self.step.denominator

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -97,7 +98,7 @@ def with_data(table: ReadTable, data: str, folder: Path, rng: np.random.Generato
     found = SYNTHETIC.fullmatch(data)
     if found is None or not int(found[1]):
         raise InputError(f"data is {shown(data)}; it must be a path, or 'synthetic N'.")
-    return replace(table, source=made_up(table.layout, int(found[1]), rng, folder))
+    return replace(table, source=made_up(table.layout, int(found[1]), rng, folder, table.roster))
 
 
 class Store:
@@ -130,12 +131,15 @@ class Store:
 
     def units(self) -> list[str]:
         """The names of all units, in the order of their codes."""
-        return [name for (name,) in self._run("SELECT u FROM units ORDER BY code").fetchall()]
+        return list(self._codes)
 
     def codes_of(self, names: Sequence[str]) -> list[int]:
         """The code of each of some units, −1 of one that has no rows."""
-        known = dict(self._run("SELECT u, code FROM units").fetchall())
-        return [known.get(name, -1) for name in names]
+        return [self._codes.get(name, -1) for name in names]
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return dict(self._run("SELECT u, code FROM units ORDER BY code").fetchall())
 
     def sample(self, table: str, codes: Sequence[int]) -> None:
         """Keep the codes of units that were drawn."""
@@ -150,9 +154,18 @@ class Store:
 
     def values(self, vectors: Vectors) -> tuple[Whole, NDArray[Any]]:
         """The code of the unit of each row, and its number or array, in the order of places."""
+        codes, whole = self._wholes(vectors)
+        return codes, vectors.numbers(whole)
+
+    def encodings(self, vectors: Vectors) -> tuple[Whole, Whole]:
+        """As :meth:`values`, in whole numbers of the step, shape (n, entries)."""
+        codes, whole = self._wholes(vectors)
+        return codes, vectors.encodings(whole)
+
+    def _wholes(self, vectors: Vectors) -> tuple[Whole, Whole]:
         codes, *entries = self._columns(vectors.rows, vectors.parts)
         whole = np.stack(entries, axis=1) if entries else np.empty((len(codes), 0), dtype=np.int64)
-        return codes, vectors.numbers(whole)
+        return codes, whole
 
     def cells(self, cells: Cells) -> tuple[Whole, Whole]:
         """The code of the unit of each row, and the number of its cell."""
@@ -227,7 +240,7 @@ def example(table: ReadTable, stack: ExitStack) -> Store:
     """A table of a few made-up rows, always the same, for functions to be tried on."""
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="dpaudit-")))
     rng = np.random.default_rng(0)
-    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder))
+    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder, table.roster))
     return opened(rows, b"made up", stack)[1]
 
 

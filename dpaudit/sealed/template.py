@@ -22,7 +22,7 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -49,8 +49,8 @@ def main(descriptor: int) -> None:
     channel = Channel(control)
     try:
         job = channel.receive()
-        code = Code.read(job["paths"])
-        code.import_libraries(job["files"])
+        code = Code.read(job["paths"], job["packages"], job["functions"])
+        code.import_libraries()
         size = _address_space()
         try:
             means = sandbox.confine_template(descriptor)
@@ -76,53 +76,68 @@ def _address_space() -> int:
 
 
 class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The author's modules, compiled and not run.
+    """The author's modules that a function can come to, compiled and not run.
 
     Args:
         places: file, text and whether it is a package, of each module by its dotted name.
+        functions: files of the functions; None for all modules.
     """
 
-    def __init__(self, places: Mapping[str, tuple[str, bytes, bool]]) -> None:
+    def __init__(
+        self,
+        places: Mapping[str, tuple[str, bytes, bool]],
+        functions: Collection[str] | None = None,
+    ) -> None:
         self._modules: dict[str, tuple[CodeType, str, bool]] = {}
-        self._texts: dict[str, bytes] = {}
-        for name, (file, text, is_package) in places.items():
+        self._names: list[tuple[str, list[str]]] = []
+        pending = [
+            name for name, place in places.items() if functions is None or place[0] in functions
+        ]
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name in seen or name not in places:
+                continue
+            seen.add(name)
+            file, text, is_package = places[name]
             with suppress(SyntaxError, ValueError, RecursionError):  # what is so cannot be imported
-                code = compile(text, file, "exec", dont_inherit=True)
-                self._modules[name] = (code, file, is_package)
-                self._texts[name] = text
+                tree = ast.parse(text, file)
+                program = compile(tree, file, "exec", dont_inherit=True)
+                self._modules[name] = program, file, is_package
+                for module, attributes in _imports(tree, name, is_package=is_package):
+                    self._names.append((module, attributes))
+                    pending += [module, *(f"{module}.{each}" for each in attributes)]
+            pending += [name.rpartition(".")[0]]  # of which its own is found in turn
 
     @classmethod
-    def read(cls, paths: Sequence[str]) -> Code:
-        """All modules below some folders, by the names that they have from where one imports.
+    def read(
+        cls, paths: Sequence[str], packages: Sequence[str], functions: Collection[str] | None = None
+    ) -> Code:
+        """Modules below some folders, by the names that they have from where one imports.
 
         Args:
             paths: folders from which is imported, those that come first before others.
+            packages: folders of further packages.
+            functions: files of the functions; None for all modules.
         """
         places: dict[str, tuple[str, bytes, bool]] = {}
-        for folder in map(Path, paths):
-            for file in sorted(folder.rglob("*.py")):
-                parts = file.relative_to(folder).with_suffix("").parts
+        known: set[Path] = set()
+        folders = [(Path(each), Path(each)) for each in paths]
+        for base, folder in folders + [(Path(each).parent, Path(each)) for each in packages]:
+            for file in sorted({*folder.rglob("*.py")} - known):
+                known.add(file)
+                parts = file.relative_to(base).with_suffix("").parts
                 is_package = parts[-1] == "__init__"
                 name = ".".join(parts[:-1] if is_package else parts)
                 if name:
                     places.setdefault(name, (str(file), file.read_bytes(), is_package))
-        return cls(places)
+        return cls(places, functions)
 
-    def import_libraries(self, files: Sequence[str]) -> None:
-        """Import what some files name of Python and of the libraries that a function may use.
-
-        The smaller a process is, the sooner it is copied: what other files of the code name is
-        left out, unless these files import them.
-        """
-        left = [name for name, (_, file, _) in self._modules.items() if file in files]
-        seen = set(left)
-        while left:
-            for named, attributes in _imports(left.pop(), self._texts):
-                self._import(named, attributes)
-                known = {*_parents(named), *(f"{named}.{each}" for each in attributes)}
-                left += sorted(known & self._modules.keys() - seen)
-                seen |= known
-        self._texts.clear()
+    def import_libraries(self) -> None:
+        """Import what these modules name of Python and of the libraries that they may use."""
+        for name, attributes in self._names:
+            self._import(name, attributes)
+        self._names.clear()
         if "numpy" in sys.modules:
             importlib.import_module("numpy.random")  # which it imports when it is first used
 
@@ -151,10 +166,22 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_loader(name, self, origin=file, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run a module of the code."""
-        code, file, _ = self._modules[module.__name__]
+        """Run a module of the code; a package's own file when something of it is asked for.
+
+        Most workers ask for a module of a package alone, and what is beside it takes long.
+        """
+        code, file, is_package = self._modules[module.__name__]
         module.__file__ = file
-        exec(code, module.__dict__)  # a worker runs the author's code
+        if not is_package:
+            exec(code, module.__dict__)  # a worker runs the author's code
+            return
+
+        def held(name: str) -> Any:
+            vars(module).pop("__getattr__")
+            exec(code, module.__dict__)
+            return getattr(module, name)
+
+        module.__getattr__ = held  # type: ignore[method-assign]
 
     def function(self, file: str, name: str) -> Any:
         """A function of the code, whose module is run."""
@@ -165,24 +192,17 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return getattr(importlib.import_module(module), name)
 
 
-def _imports(name: str, texts: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """The modules that a module names, with what it takes of each."""
-    package = name.split(".")
-    for node in ast.walk(ast.parse(texts[name])):
+def _imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[tuple[str, list[str]]]:
+    """Modules that a module imports anywhere, and which of their names."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            own = package[: len(package) - node.level] if node.level else []
-            # relative to a package itself, or to that of a module: whichever there is
-            for around in [own, [*own, package[len(own)]]] if node.level else [own]:
-                parts = [*around, *([node.module] if node.module else [])]
-                if parts:
-                    yield ".".join(parts), [alias.name for alias in node.names]
-
-
-def _parents(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+            names = [alias.name for alias in node.names]
+            above = name.split(".")[: len(name.split(".")) - node.level + is_package]
+            own = [*above, *([node.module] if node.module else [])] if node.level else [node.module]
+            if own:
+                yield ".".join(map(str, own)), names
 
 
 class _Template:

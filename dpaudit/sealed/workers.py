@@ -131,8 +131,8 @@ class Workers:
 
     Args:
         words: command line of the template, but for its descriptor.
-        files: of the code, in which functions stand.
-        paths: folders of the code, from which is imported.
+        code: ``paths`` from which is imported, folders of further ``packages``, and the files in
+            which ``functions`` stand.
         stack: ends the template.
 
     Raises:
@@ -140,7 +140,7 @@ class Workers:
     """
 
     def __init__(
-        self, words: Sequence[str], files: Sequence[str], paths: Sequence[str], stack: ExitStack
+        self, words: Sequence[str], code: Mapping[str, Sequence[str]], stack: ExitStack
     ) -> None:
         own, other = socket.socketpair()
         with other:
@@ -156,7 +156,7 @@ class Workers:
         self._control, self._channel = own, Channel(own)
         self._lock = threading.Lock()
         stack.callback(_end, child, self._channel)
-        self._channel.send({"files": list(files), "paths": list(paths)})
+        self._channel.send(code)
 
     def seal(self, private: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """What keeps a worker in, and how each of its tries to get out failed.

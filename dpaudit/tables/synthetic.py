@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ _EMPTY = 0.02
 """Share of values that are missing."""
 
 
-def made_up(layout: Layout, rows: int, rng: np.random.Generator, folder: Path) -> CsvFile:
+def made_up(
+    layout: Layout,
+    rows: int,
+    rng: np.random.Generator,
+    folder: Path,
+    roster: Sequence[str] = (),
+) -> CsvFile:
     """A CSV file of that many rows: units with some rows each, values uniform within the schema.
 
     Args:
@@ -25,10 +32,12 @@ def made_up(layout: Layout, rows: int, rng: np.random.Generator, folder: Path) -
         rows: how many.
         rng: of the values.
         folder: for the file.
+        roster: names of the units, if they are public.
     """
     columns = [each for each in layout.columns if each.name != layout.unit]
     names = [layout.unit, *(each.name for each in columns)]
-    units = rng.integers(max(1, rows // _ROWS_OF_UNIT), size=rows)
+    known = roster or [f"unit {n}" for n in range(max(1, rows // _ROWS_OF_UNIT))]
+    units = [known[n] for n in rng.integers(len(known), size=rows)]
     drawn = [_values(each, rows, rng) for each in columns]
     if layout.public is not None and layout.public.on not in names:
         names.append(layout.public.on)
@@ -37,7 +46,7 @@ def made_up(layout: Layout, rows: int, rng: np.random.Generator, folder: Path) -
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(names)
-        writer.writerows(zip((f"unit {n}" for n in units), *drawn, strict=True))
+        writer.writerows(zip(units, *drawn, strict=True))
     return CsvFile(path)
 
 

@@ -28,7 +28,7 @@ from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.subject import RunResult
-from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash
+from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
 
@@ -41,7 +41,7 @@ from {module} import main
 main(int(sys.argv[1]))
 """
 """Imports this package, whichever is installed, and nothing else of its folder."""
-_WORD = re.compile(r"\bSealedSubject\b")
+_WORD = re.compile(r"\bSealedSubject\b|\bfrom \S+\.sealed\b")
 NOT_SEALED = "not-sealed"
 """Rule of the finding that sealed code ran in the process that holds the data."""
 PROCESSOR_SECONDS = 3_600
@@ -152,19 +152,25 @@ def sealed_run(
     with closed_extensions(), ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
         stack.enter_context(_told_of_the_own(name, code, copy))
-        copied = _copied(code, copy)
+        ours = own_packages()
+        apart = not any(map(code.file.is_relative_to, ours))  # else it is read where it is
+        read = _copied(code, copy if apart else None)
         channel = stack.enter_context(_custodian())
         channel.send(
             {
-                "name": code.name_in(copy),
+                "name": code.name_in(copy) if apart else name,
                 "settings": dict(settings),
-                "paths": [str(copy / each) for each in code.paths],
+                "paths": [str(copy / each) for each in code.paths] if apart else [],
+                "packages": list(map(str, ours)),
                 "copy": str(copy),
                 "folder": str(code.folder),
                 "beside": str(copy / code.folder.relative_to(code.root)),
-                "code": [[str(path), *each.identity] for path, each in copied.items()],
+                "code": [[str(path), *each.identity] for path, each in read.items()],
                 "rows": None if rows is None else str(rows),
-                "private": [str(code.file), str(code.folder), *map(str, private)],
+                "private": [
+                    *([str(code.file), str(code.folder)] if apart else []),
+                    *map(str, private),
+                ],
                 "analyst": boot("dpaudit.project.sealed_code"),
                 "template": boot("dpaudit.sealed.template"),
                 "patience": PATIENCE,
@@ -174,19 +180,25 @@ def sealed_run(
         )
         meanwhile()
         said = _heard(channel, say)
-        digest = combined_hash(each.data for each in copied.values())
+        digest = combined_hash(each.data for each in read.values())
         yield SealedRun(_target(name, digest, said), channel, say)
 
 
-def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
-    """Copy the code, each file of which is opened once, and return what was copied, in order.
+def _copied(code: CodeFiles, copy: Path | None) -> dict[Path, FileContent]:
+    """Copy the code, each file of which is opened once, and return what was read, in order.
+
+    Args:
+        code: of the author, or of a package that comes with this one.
+        copy: a folder for it; None where it is read where it is.
 
     Raises:
         InputError: if a file of it is a link to what is none of its code, or cannot be copied.
     """
-    copied = {}
+    read = {}
     for path in sorted(code.files):
-        copied[path] = content = _read_code(path, code.root)
+        read[path] = content = _read_code(path, code.root)
+        if copy is None:
+            continue
         place = copy / path.relative_to(code.root)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -195,8 +207,9 @@ def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
             raise InputError(
                 f"the code cannot be copied to the folder of temporary files: {error.strerror}."
             ) from None
-    copy.chmod(0o755)
-    return copied
+    if copy is not None:
+        copy.chmod(0o755)
+    return read
 
 
 def _read_code(path: Path, root: Path) -> FileContent:

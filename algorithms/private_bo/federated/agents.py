@@ -16,8 +16,16 @@ from typing import TypeAlias
 import numpy as np
 
 from dpaudit.base.errors import InputError
+from private_bo.federated.draws import (
+    fitted_on,
+    kernel_root,
+    likeliest,
+    log_likelihoods,
+    posterior_draws,
+    standardised,
+)
 from private_bo.federated.settings import Broadcast, Settings, region_of_agent, region_of_point
-from private_bo.gp import Box, Kernel, RandomFourierFeatures, SquaredExponential
+from private_bo.gp import Box, RandomFourierFeatures, SquaredExponential
 from private_bo.gp.types import Array, Indices, read_only, single_threaded
 
 _AGENTS, _WORDS = 1, 4
@@ -55,9 +63,6 @@ SCALE_FACTORS = (1.0, 0.25, 0.5, 2.0, 4.0)
 """Of the length scale; the stated one first, which wins ties."""
 NOISE_FACTORS = (1.0, 0.01, 0.1)
 """Of the noise variance; the stated one first."""
-
-_RESIDUAL = 1e-6
-_MOST_FEATURES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +103,8 @@ class OwnProcess:
         return self._roots[scale]
 
     def fitted_on(self, seen: int, initial: int) -> int:
-        """How many observations the choice in force is made on, the first ones; 0 for none.
-
-        >>> process = OwnProcess.around(np.zeros((1, 1)), 0.1, 0.1, refit_every=5)
-        >>> [process.fitted_on(seen, 10) for seen in (10, 14, 15, 21)]
-        [10, 10, 15, 20]
-        """
-        if self.refit_every is None:
-            return 0
-        return seen - (seen - initial) % self.refit_every
+        """How many observations the choice in force is made on, the first ones; 0 for none."""
+        return fitted_on(seen, initial, self.refit_every)
 
     def log_likelihoods(self, points: Array, targets: Array) -> Array:
         """Give ln p(y) under every candidate, but for ½ t ln 2π, (scales, variances).
@@ -115,58 +113,15 @@ class OwnProcess:
             points: what one agent has queried, (t, d).
             targets: y, (t,).
         """
-        squares = np.square(points[:, None, :] - points[None, :, :]).sum(axis=2)
-        halved = np.array([0.5 / scale**2 for scale in self.scales])
-        t, variances = len(targets), np.array(self.variances)
-        # The factor of [[K + λI, y], [yᵀ, c]] has L⁻¹y in its last row; yᵀ(K + λI)⁻¹y < c.
-        bordered = np.empty((len(self.scales), len(variances), t + 1, t + 1))
-        bordered[:, :, :t, :t] = np.exp(-halved[:, None, None] * squares)[:, None]
-        steps = np.arange(t)
-        bordered[:, :, steps, steps] += variances[:, None]
-        bordered[:, :, t, :t] = bordered[:, :, :t, t] = targets
-        bordered[:, :, t, t] = 2 * (targets @ targets) / variances + 1
-        factor = np.linalg.cholesky(bordered)
-        misfit = np.square(factor[:, :, t, :t]).sum(axis=2)
-        volume = np.log(factor[:, :, steps, steps]).sum(axis=2)
-        return np.asarray(-0.5 * misfit - volume)
+        return log_likelihoods(points, targets, np.array(self.scales), np.array(self.variances))
 
     def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
         """Places of the length scale and the noise variance with the largest likelihood."""
-        values = self.log_likelihoods(points, targets)
-        scale, variance = np.unravel_index(int(values.argmax()), values.shape)
-        return int(scale), int(variance)
-
-
-def kernel_root(kernel: Kernel, grid: Array) -> Array:
-    """Ψ with ΨΨᵀ = K on the grid, up to 1e-6 of the prior variance, by pivoted Cholesky.
-
-    Args:
-        kernel: k.
-        grid: (G, d).
-
-    Returns:
-        Shape (G, r), where r is as small as the accuracy allows, and at most 1000.
-    """
-    left = kernel.diagonal(grid).copy()
-    most = min(_MOST_FEATURES, len(grid))
-    rows = np.empty((most, len(grid)))
-    rank = 0
-    while rank < most and left.max() > _RESIDUAL:
-        pivot = int(left.argmax())
-        column = kernel(grid, grid[pivot : pivot + 1])[:, 0]
-        column -= rows[:rank, pivot] @ rows[:rank]
-        rows[rank] = column / np.sqrt(left[pivot])
-        left = np.maximum(left - np.square(rows[rank]), 0.0)
-        left[pivot] = 0.0
-        rank += 1
-    return np.ascontiguousarray(rows[:rank].T)
+        return likeliest(points, targets, np.array(self.scales), np.array(self.variances))
 
 
 Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
 """What agent n observes at point x of the grid: (n, x, generator) to y."""
-
-_LEAST_SPREAD = 1e-6
-"""Of observations: an agent that has seen one value alone is not blown up by rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,17 +148,21 @@ class AgentModel:
                 f"{len(self.grid)} points of the grid; it must be so small that each holds one."
             )
 
-    @cached_property
-    def shared(self) -> Array:
-        """φ(x) of every point, (G, M): of the vectors that travel."""
-        random = RandomFourierFeatures(
+    @property
+    def features(self) -> RandomFourierFeatures:
+        """φ, of the vectors that travel."""
+        return RandomFourierFeatures(
             SquaredExponential(self.settings.shared_scale),
             Box((0.0, 1.0), self.grid.shape[1]),
             pairs=self.settings.features // 2,
             seed=self.settings.feature_seed,
         )
+
+    @cached_property
+    def shared(self) -> Array:
+        """φ(x) of every point, (G, M)."""
         with single_threaded():
-            return read_only(random(self.grid))
+            return read_only(self.features(self.grid))
 
     @cached_property
     def own(self) -> OwnProcess:
@@ -227,6 +186,13 @@ class AgentModel:
     def own_share(self) -> Array:
         """p_t by t, (T + 1,); the first is not used."""
         return read_only(1.0 - self.settings.reliance.shares(self.settings.rounds))
+
+    def best_received(self, broadcast: Broadcast) -> int:
+        """Argmax φ(x)ᵀω^(i[x]), the first of equals (line 8)."""
+        values = (self.shared @ broadcast.vectors.T)[
+            np.arange(len(self.shared)), self.point_regions
+        ]
+        return int(values.argmax())
 
 
 class Histories:
@@ -285,14 +251,6 @@ class Histories:
         self.choices = np.concatenate([self.choices, points], axis=1)
         self.seen = np.concatenate([self.seen, seen.reshape(points.shape)], axis=1)
 
-    def best_received(self, broadcast: Broadcast) -> int:
-        """Argmax φ(x)ᵀω^(i[x]), the first of equals (line 8)."""
-        model = self.model
-        values = (model.shared @ broadcast.vectors.T)[
-            np.arange(len(model.shared)), model.point_regions
-        ]
-        return int(values.argmax())
-
     def own_maxima(self, places: Indices) -> Indices:
         """Argmax f(x), f drawn from the own process, for the agents at these places (line 6)."""
         own, found = self.model.own, np.zeros(len(places), dtype=np.intp)
@@ -346,37 +304,4 @@ class Histories:
         seen, public = self.seen[places, :first], self.model.settings
         if not public.standardise:
             return (seen - public.offset) / public.scale
-        centred = seen - seen.mean(axis=1, keepdims=True)
-        spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
-        return np.asarray(centred / np.maximum(spread, _LEAST_SPREAD))
-
-
-def posterior_draws(
-    features: Array, targets: Array, noise_variances: Array, prior: Array, noise: Array
-) -> Array:
-    """Draws of N(ν, λΣ⁻¹) of equation (2), by moving a draw of the prior to the data.
-
-    With w ~ N(0, I) and e ~ N(0, I), the vector w + Φᵀ(ΦΦᵀ + λI)⁻¹(y − Φw − √λ e) has that law, by
-    Matheron's rule (Wilson et al. 2020), at the cost of one system of t equations instead of m.
-
-    Args:
-        features: Φ of what each agent has seen, (n, t, m).
-        targets: y, (n, t).
-        noise_variances: λ of each, (n,).
-        prior: w, (n, m).
-        noise: e, (n, t).
-
-    Returns:
-        Shape (n, m). Each row follows from its own inputs alone, bit for bit.
-    """
-    if len(features) == 0:
-        return prior
-    across = features.swapaxes(1, 2)
-    # One agent at a time within numpy: no product runs over the agents.
-    gram = np.matmul(features, across)
-    steps = np.arange(gram.shape[1])
-    gram[:, steps, steps] += noise_variances[:, None]
-    expected = np.matmul(features, prior[:, :, None])
-    missing = (targets - np.sqrt(noise_variances)[:, None] * noise)[:, :, None] - expected
-    moved: Array = np.matmul(across, np.linalg.solve(gram, missing))[:, :, 0]
-    return prior + moved
+        return standardised(seen)

@@ -23,6 +23,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.agents import Histories
+from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast, Report, Weights
 from private_bo.gp.types import Array
 
@@ -116,24 +117,6 @@ class Aggregator(ABC):
         if not np.isfinite(report.vector).all():
             return Refusal.NOT_FINITE
         return None
-
-
-def clip_to_norm(vector: Array, limit: float) -> Array:
-    """ω / max(1, ‖ω‖/limit) (line 9); no finite vector overflows it.
-
-    >>> clip_to_norm(np.array([3.0, 4.0]), 1.0).round(6).tolist()
-    [0.6, 0.8]
-    >>> clip_to_norm(np.array([1e300, -1e300]), 2.0).round(6).tolist()
-    [1.414214, -1.414214]
-    """
-    largest = float(np.abs(vector).max(initial=0.0))
-    if largest == 0.0:
-        return vector
-    relative = vector / largest
-    norm = float(np.linalg.norm(relative))
-    if norm * min(largest, 1e300) <= limit:
-        return vector
-    return np.asarray(relative * (limit / norm))
 
 
 # -- Algorithm 1 ---------------------------------------------------------------------------------
@@ -251,7 +234,7 @@ class Agents(Histories):
             return
         r = np.array([generator.random() for generator in self.generators])  # line 4
         own = r <= self.model.own_share[t]  # line 5
-        points = np.full(len(r), self.best_received(broadcast))  # lines 7-8
+        points = np.full(len(r), self.model.best_received(broadcast))  # lines 7-8
         points[own] = self.own_maxima(np.flatnonzero(own))  # line 6
         self.query(points[:, None])  # line 9
         self.received.append(int((~own).sum()))

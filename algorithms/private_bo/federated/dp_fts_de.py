@@ -145,13 +145,16 @@ class Federation(Settings):
             },
             series={"simple regret": regret.mean(axis=0).tolist()},
         )
-        summary = {
+        return RunResult(self.summary(problem.name), owner=owner)
+
+    def summary(self, problem: str) -> dict[str, Any]:
+        """What ran, on which problem."""
+        return {
             "algorithm": type(self).__name__,
-            "problem": problem.name,
+            "problem": problem,
             "agents": self.agents,
             "rounds": self.rounds,
         }
-        return RunResult(summary=summary, owner=owner)
 
 
 def simple_regret(problem: FederatedProblem, agents: Agents, initial: int) -> Array:

@@ -380,7 +380,7 @@ class _FourierMap(Checked, FeatureMap):
 
     @property
     @abstractmethod
-    def _frequencies(self) -> Array:
+    def frequencies(self) -> Array:
         """ω, one frequency a row, (pairs, d)."""
 
     @property
@@ -395,11 +395,11 @@ class _FourierMap(Checked, FeatureMap):
 
     @cached_property
     def _zeros(self) -> Mask:
-        return np.asarray(~self._frequencies.any(axis=1))
+        return np.asarray(~self.frequencies.any(axis=1))
 
     def __call__(self, X: Array) -> Array:
         """Cosines, then sines, shape (n, m)."""
-        angles = self.points(X) @ self._frequencies.T
+        angles = self.points(X) @ self.frequencies.T
         roots = np.sqrt(self._weights)
         moving = ~self._zeros
         sines = np.sin(angles[:, moving]) * roots[moving]
@@ -473,7 +473,8 @@ class QuadratureFeatures(_FourierMap):
         return frequencies[half:], doubled / doubled.sum()
 
     @property
-    def _frequencies(self) -> Array:
+    def frequencies(self) -> Array:
+        """ω, one of each pair, (pairs, d)."""
         return self._half[0]
 
     @property
@@ -511,7 +512,8 @@ class RandomFourierFeatures(_FourierMap):
     confidence: OpenProbability = 1e-3
 
     @cached_property
-    def _frequencies(self) -> Array:
+    def frequencies(self) -> Array:
+        """ω, drawn by the seed, (pairs, d)."""
         rng = np.random.default_rng(self.seed)
         normal = rng.normal(size=(self.pairs, self.dimension)) / self.kernel.length_scale
         if isinstance(self.kernel, Matern):
@@ -534,7 +536,7 @@ class RandomFourierFeatures(_FourierMap):
         of ‖ω‖, that of the kernel at most sup |k'|. Holds with probability 1 − ``confidence`` over
         the seed, and is at most 2.
         """
-        steep = float(np.linalg.norm(self._frequencies, axis=1).mean()) + _slope_bound(self.kernel)
+        steep = float(np.linalg.norm(self.frequencies, axis=1).mean()) + _slope_bound(self.kernel)
         diameter = self.domain.diameter
         best = 2.0
         for mesh in diameter * np.logspace(-6, 0, 61):

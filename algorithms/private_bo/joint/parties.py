@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -103,6 +104,11 @@ class Period:
         """How many rounds it has."""
         return self.mechanism.factorization.steps
 
+    @cached_property
+    def deviations(self) -> Array:
+        """Of the noise of its sums, round by round, along every unit vector, (steps,)."""
+        return self.mechanism.error() * (math.sqrt(2) if self.mechanism.symmetric else 1.0)
+
 
 @dataclass(eq=False)
 class JointPrivatiser:
@@ -183,13 +189,12 @@ class JointPrivatiser:
         self._period += 1
         period = self.periods[self._period]
         self._stream = self.ledger.stream(period.mechanism, self.statistics.shape, at=period.at)
-        symmetric = period.mechanism.symmetric
-        self._deviations = period.mechanism.error() * (math.sqrt(2) if symmetric else 1.0)
         self._end = period.start + period.steps
 
     def _variance(self, rounds: int) -> float:
         """Of the current period's noise, per unit of norm."""
-        return float(self._deviations[rounds - self.periods[self._period].start - 1] ** 2)
+        period = self.periods[self._period]
+        return float(period.deviations[rounds - period.start - 1] ** 2)
 
 
 @dataclass(eq=False)
@@ -201,15 +206,17 @@ class JointServer:
         learner: from parameters to a belief.
         refresh: by which share the number of rounds grows until V is factorised again.
         parameters: those behind the current choices (Remark 1); None at first.
+        belief: what follows from them.
     """
 
     feature_map: FeatureMap
     learner: Learner
     refresh: float
     parameters: Sums | None = field(default=None, init=False)
+    belief: Belief = field(init=False)
 
     def __post_init__(self) -> None:
-        self._belief: Belief = self.learner.belief(None)
+        self.belief = self.learner.belief(None)
         self._due = 1
 
     def due(self, rounds: int) -> bool:
@@ -224,7 +231,7 @@ class JointServer:
         if sums is None:
             return
         self.parameters = sums
-        self._belief = self.learner.belief(sums)
+        self.belief = self.learner.belief(sums)
         self._due = max(sums.rounds + 1, math.ceil(sums.rounds * (1 + self.refresh)))
 
     def choose(self, decision_set: Array) -> tuple[int, Array]:
@@ -242,7 +249,7 @@ class JointServer:
                 f"decision_set has shape {arms.shape}; it must hold at least one arm, (n, d)."
             )
         features = self.feature_map(arms)
-        arm = int(self._belief.scores(features).argmax())
+        arm = int(self.belief.scores(features).argmax())
         return arm, features[arm]
 
     def mean(self, X: Array) -> Array:
@@ -250,4 +257,4 @@ class JointServer:
 
         In the units of the statistics: rewards scaled and centred where they are.
         """
-        return np.asarray(self.feature_map(X) @ self._belief.theta)
+        return np.asarray(self.feature_map(X) @ self.belief.theta)

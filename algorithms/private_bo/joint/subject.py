@@ -530,10 +530,13 @@ class PrivateApproximateGPUCB(Study):
             },
             series={"cumulative regret": regret.tolist()},
         )
-        summary = {
+        return RunResult(self.summary(problem.name, len(found)), owner=owner)
+
+    def summary(self, problem: str, users: int) -> dict[str, Any]:
+        """What ran, on how many users of what."""
+        return {
             "algorithm": type(self).__name__,
-            "problem": problem.name,
-            "users": len(found),
+            "problem": problem,
+            "users": users,
             "features": self.size,
         }
-        return RunResult(summary=summary, owner=owner)

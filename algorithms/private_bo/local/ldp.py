@@ -31,7 +31,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Claim, Finding
-from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism
 from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult
@@ -53,10 +52,11 @@ from private_bo.local.policies import (
     theorem_plays_per_epoch,
     truncated_gp_ucb,
 )
-from private_bo.problems import BanditProblem, ReplacedAnswer
+from private_bo.problems import Arms, BanditProblem, ReplacedAnswer
 from private_bo.problems.sources import load_problem
 
-_AT = "reward"
+AT = "reward"
+"""Label of the releases."""
 _FINDINGS = FindingTable(__name__)
 
 
@@ -113,7 +113,7 @@ class LocalAnswers(Study):
         """
 
     @abstractmethod
-    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
+    def channel(self, ledger: Any, rng: np.random.Generator) -> Channel:
         """What happens to a reward on its way to the learner, who sees what the ledger releases."""
 
     @abstractmethod
@@ -143,7 +143,7 @@ class LocalAnswers(Study):
             unit=PrivacyUnit("response" if self.answers_per_user == 1 else "user"),
             count=self.answers_per_user,
             total=self.responses,
-            at=_AT,
+            at=AT,
         )
 
     def claim(self) -> Claim:
@@ -159,7 +159,7 @@ class LocalAnswers(Study):
 
     def findings(self) -> tuple[Finding, ...]:
         """Data-dependent bounds."""
-        return () if self.bounds_are_public else (_FINDINGS(self.bound_finding, _AT),)
+        return () if self.bounds_are_public else (_FINDINGS(self.bound_finding, AT),)
 
     def not_covered(self) -> tuple[str, ...]:
         """What an observer learns beside the responses."""
@@ -246,18 +246,19 @@ class LocalAnswers(Study):
             other = ReplacedAnswer.of(data, turn=turn, value=value)
             yield Move(other, f"the reward of the user of round {turn + 1} is {what}", extreme)
 
-    def search(self, problem: BanditProblem, ledger: Ledger, rng: np.random.Generator) -> Outcome:
+    def search(self, problem: Arms, ledger: Any, rng: np.random.Generator) -> Outcome:
         """Ask users over :meth:`channel`; the generator draws answers and dictionaries."""
         return self.play(Users(problem, self.channel(ledger, rng), rng, self.plays), rng)
 
-    def result(self, problem: BanditProblem, found: Outcome) -> RunResult:
+    def result(self, problem: Arms, found: Outcome) -> RunResult:
         """The recommendation; and for the owner the regret."""
         notes = {"epsilon of one response": self.epsilon} | self._settings()
         return run_result(type(self).__name__, problem, found, notes)
 
-    def release(self, ledger: Ledger, user: str, value: Any) -> float:
-        """One release at the ledger's door."""
-        return float(ledger.release(self.mechanism, value, unit=user, at=_AT))
+    def release(self, ledger: Any, user: str, value: Any) -> float:
+        """One release at the ledger's door: of a reward, or of what a device makes of it."""
+        own = one_number(user, value)
+        return float(ledger.release(self.mechanism, own, unit=user, at=AT))
 
 
 def one_number(user: str, reward: Any) -> Any:
@@ -405,9 +406,9 @@ class LocallyPrivate(LocalAnswers):
         """
         return self.policy.play(users, self.constants, rng)
 
-    def channel(self, ledger: Ledger, rng: np.random.Generator | None = None) -> Channel:
+    def channel(self, ledger: Any, rng: np.random.Generator | None = None) -> Channel:
         """CTL(ε), Curator 1: the learner sees what the ledger releases."""
-        return lambda user, reward: self.release(ledger, user, one_number(user, reward))
+        return lambda user, reward: self.release(ledger, user, reward)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, Finite, Positive
 from dpaudit.certificate import Finding, Severity
-from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import RandomizedResponse
 from private_bo.local.ldp import LocalAnswers, one_number
 from private_bo.local.policies import Channel, Outcome, Users, ask_ahead
@@ -117,15 +116,23 @@ class LDPOneBitGP(LocalAnswers):
             )
         return found
 
-    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
+    def channel(self, ledger: Any, rng: np.random.Generator) -> Channel:
         """The learner sees the estimate of the bit that the ledger releases."""
         scale = self.scale
 
-        def release(user: str, reward: float) -> float:
-            bit = self._rounded(one_number(user, validate.private(reward)), rng.random())
+        def release(user: str, reward: Any) -> float:
+            bit = self.bit(user, reward, rng.random())
             return scale * (2.0 * self.release(ledger, user, bit) - 1.0)
 
         return release
+
+    def bit(self, user: str, reward: Any, coin: float) -> Any:
+        """What the device makes of a reward, before its noise.
+
+        Raises:
+            InputError: if it is no one finite number.
+        """
+        return self._rounded(one_number(user, validate.private(reward)), coin)
 
     def _rounded(self, rewards: Any, coins: Any) -> NDArray[np.int64]:
         """1 with the probability that is the share of the range below the clipped reward."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from private_bo.gp import (
     oversampling,
 )
 from private_bo.gp.types import Array, Indices, single_threaded
-from private_bo.problems import BanditProblem, RealSellers, RewardSource
+from private_bo.problems import Arms, BanditProblem, RealSellers, RewardSource
 
 MomentOrder: TypeAlias = Annotated[float, validate.fraction]
 """α in (0, 1]: a moment of order 1 + α is bounded."""
@@ -224,7 +224,7 @@ FeatureTruncations: TypeAlias = LaplaceFeatureTruncation | FeatureTruncation
 """Of :func:`~private_bo.local.policies.adaptively_truncated_gp_ucb`: by t and m."""
 
 
-Channel: TypeAlias = Callable[[str, float], float]
+Channel: TypeAlias = Callable[[str, Any], float]
 """What happens to a user's raw reward on its way to the learner: (user, reward) -> response."""
 
 
@@ -272,7 +272,7 @@ class Users:
         plays: how many users are asked about a point in a row.
     """
 
-    problem: BanditProblem
+    problem: Arms
     channel: Channel
     rng: np.random.Generator
     plays: int = 1
@@ -561,9 +561,9 @@ class Epochs:
 
 
 def run_result(
-    algorithm: str, problem: BanditProblem, outcome: Outcome, settings: Mapping[str, float]
+    algorithm: str, problem: Arms, outcome: Outcome, settings: Mapping[str, float]
 ) -> RunResult:
-    """The recommendation; and for the owner the regret against the problem's known truth.
+    """The recommendation; and for the owner the regret, where the truth is known.
 
     Args:
         algorithm: its name.
@@ -571,16 +571,7 @@ def run_result(
         outcome: what it did.
         settings: named settings to show beside the result.
     """
-    regret = problem.regret(outcome.choices)
-    recommended, best = outcome.recommended, problem.best
-    owner = RunResult(
-        summary={
-            "true best": _label(problem, best),
-            "gap of the recommended to the best": float(problem.f[best] - problem.f[recommended]),
-            "final regret": float(regret[-1]),
-        },
-        series={"cumulative regret": regret.tolist()},
-    )
+    recommended = outcome.recommended
     summary = {
         "algorithm": algorithm,
         "problem": problem.name,
@@ -588,10 +579,26 @@ def run_result(
         "recommended": _label(problem, recommended),
         "estimated mean of the recommended": float(outcome.mean[recommended]),
     }
+    owner = None
+    if isinstance(problem, BanditProblem):
+        owner = _regret(problem, outcome.choices, recommended)
     return RunResult(summary=summary | dict(settings), owner=owner)
 
 
-def _label(problem: BanditProblem, index: int) -> str:
+def _regret(problem: BanditProblem, choices: Indices, recommended: int) -> RunResult:
+    """What the true means tell of a run."""
+    regret, best = problem.regret(choices), problem.best
+    return RunResult(
+        summary={
+            "true best": _label(problem, best),
+            "gap of the recommended to the best": float(problem.f[best] - problem.f[recommended]),
+            "final regret": float(regret[-1]),
+        },
+        series={"cumulative regret": regret.tolist()},
+    )
+
+
+def _label(problem: Arms, index: int) -> str:
     """The point's name, or its coordinates."""
     if problem.labels:
         return problem.labels[index]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -55,7 +55,8 @@ class AnsweringStudy(OwnStudy):
         return np.asarray(self.mechanism.release_many(data, size, rng))
 
 
-_AT = "answer"
+AT = "answer"
+"""Label of the releases of users."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +89,23 @@ class LocalStudy(AnsweringStudy):
 
     def invocations(self) -> Iterator[Invocation]:
         """Each user's answer, released by the user's own device."""
-        yield self.invocation(self.mechanism, 1.0, total=self.users, at=_AT)
+        yield self.invocation(self.mechanism, 1.0, total=self.users, at=AT)
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
         """As in the base class, or two bits."""
         pair = AuditPair(0, 1, "two bits")
         return (pair,) if isinstance(self.mechanism, RandomizedResponse) else super().audit_pairs()
 
-    def device(self, user: str, ledger: Ledger, rng: np.random.Generator) -> Device:
+    def device(self, user: str, ledger: Any, rng: np.random.Generator) -> Device:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
         return Device(self, user, ledger, rng)
 
-    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
+    def search(self, problem: Iterable[Any], ledger: Any, rng: np.random.Generator) -> Server:
         """Ask one user after the other."""
         draws, coins = rng.spawn(2)
         server = self.server(draws)
-        for number, record in enumerate(problem, start=1):
-            question = server.ask()
-            device = self.device(f"user {number}", ledger, coins)
+        for user, record in zip(self.names, problem, strict=True):
+            question, device = server.ask(), self.device(user, ledger, coins)
             server.tell(device.answer(question, self.measure(question.point, record)))
         return server
 
@@ -140,19 +140,29 @@ class Device:
         """
         study = self.study
         validate.instance(Question, question=question)
-        scaled, mechanism = scale_answer(value, study.answers), study.mechanism
-        low, high = study.answers
+        mechanism, (low, high) = study.mechanism, study.answers
         if isinstance(mechanism, RandomizedResponse):
-            coin = int(self.rng.random() < scaled + 0.5)
-            bit = float(self.ledger.release(mechanism, coin, unit=self.user, at=_AT))
+            bit = self.release(self.bit(value, self.rng.random()))
             share = 1.0 - mechanism.p
             unbiased, variance = (bit - 0.5) / share, 0.25 / share**2
         else:
-            unbiased = float(self.ledger.release(mechanism, scaled, unit=self.user, at=_AT))
+            unbiased = self.release(self.scaled(value))
             variance = 2.0 * mechanism.scale**2 + study.answer_deviation**2
         return ReleasedAnswer(
             question.group, low + (unbiased + 0.5) * (high - low), variance * (high - low) ** 2
         )
+
+    def scaled(self, value: Any) -> Any:
+        """The answer within its range, scaled to [−½, ½]."""
+        return scale_answer(value, self.study.answers)
+
+    def bit(self, value: Any, coin: float) -> Any:
+        """1 with the probability that is the share of the range below the answer."""
+        return int(coin < self.scaled(value) + 0.5)
+
+    def release(self, own: Any) -> float:
+        """One release at the ledger's door."""
+        return float(self.ledger.release(self.study.mechanism, own, unit=self.user, at=AT))
 
 
 _MOST_GROUPS = 10_000
@@ -199,6 +209,18 @@ class JointStudy(AnsweringStudy):
         """One release for each of the disjoint groups."""
         for place in map(place_of, range(self.groups)):
             yield self.invocation(self.mechanism, 1.0, group=Group(place), at=place)
+
+    def members(self, group: int) -> tuple[str, ...]:
+        """Names of the users who are asked about the point of a group."""
+        first = group * self.group_size
+        return self.names[first : first + self.group_size]
+
+    def released(self, group: int, noisy: float) -> ReleasedAnswer:
+        """What a group's noisy sum says of its point."""
+        size, (low, high) = len(self.members(group)), self.answers
+        spread = 2.0 * self.mechanism.scale**2 / size**2 + self.answer_deviation**2 / size
+        value = low + (noisy / size + 0.5) * (high - low)
+        return ReleasedAnswer(group, value, spread * (high - low) ** 2)
 
     def privatiser(self, ledger: Ledger) -> Privatiser:
         """The only party that sees answers."""
@@ -261,7 +283,7 @@ class Privatiser:
             )
         answers[question.number] = scale_answer(value, self.study.answers)
         self._users.add(user)
-        return self.close(group) if len(answers) == self._size(group) else None
+        return self.close(group) if len(answers) == len(self.study.members(group)) else None
 
     def close(self, group: int) -> ReleasedAnswer:
         """Release a group's sum though not all of it have answered; later answers are refused.
@@ -269,23 +291,17 @@ class Privatiser:
         Raises:
             InputError: if there is no such group, or it has been released.
         """
-        number, size = self._open(group), self._size(group)
-        study, (low, high) = self.study, self.study.answers
+        number, study = self._open(group), self.study
         total = math.fsum(self._answers.pop(number, {}).values())
         self._closed.add(number)
         noisy = float(self.ledger.release(study.mechanism, total, at=place_of(number)))
-        spread = 2.0 * study.mechanism.scale**2 / size**2 + study.answer_deviation**2 / size
-        value = low + (noisy / size + 0.5) * (high - low)
-        return ReleasedAnswer(number, value, spread * (high - low) ** 2)
+        return study.released(number, noisy)
 
     def _open(self, group: int) -> int:
         group = validate.integer_at_least(0, self.study.groups - 1, group=group)
         if group in self._closed:
             raise InputError(f"group is {group}, which has been released; answers are too late.")
         return group
-
-    def _size(self, group: int) -> int:
-        return min(self.study.group_size, self.study.users - group * self.study.group_size)
 
 
 def place_of(group: int) -> str:

@@ -24,7 +24,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult
 from private_bo.federated import DPFTS, Broadcast, Report, Server
-from private_bo.federated.agents import posterior_draws
+from private_bo.federated.draws import posterior_draws
 from private_bo.gp.types import Array
 from private_bo.own.server import LandmarkFeatures, Question
 from private_bo.own.studies import ConstantUser, OwnStudy, interleaved_users, scale_answer

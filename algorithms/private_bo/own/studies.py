@@ -181,6 +181,11 @@ class OwnStudy(Study):
     # -- parties ---------------------------------------------------------------------------------
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """By what the ledger knows the users, in the order in which they are asked."""
+        return tuple(f"user {number + 1}" for number in range(self.users))
+
+    @property
     def group_size(self) -> int:
         """How many users are asked about each point."""
         return 1

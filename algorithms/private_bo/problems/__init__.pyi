@@ -1,3 +1,4 @@
+from .bandit import Arms as Arms
 from .bandit import BanditProblem as BanditProblem
 from .bandit import Noise as Noise
 from .bandit import RecordedRewards as RecordedRewards

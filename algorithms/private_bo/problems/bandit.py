@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
@@ -26,11 +26,11 @@ class Response:
 
     Attributes:
         user: identifier of the person whose datum this is; a ledger charges releases to it.
-        value: the raw reward, in the units of the problem's means.
+        value: the raw reward, in the units of the problem's means; in a sealed run a handle of it.
     """
 
     user: str
-    value: float
+    value: Any
 
 
 class RewardSource(ABC):
@@ -76,8 +76,45 @@ class RecordedRewards(RewardSource):
         return Response(fresh_user(rng), float(recorded[rng.integers(recorded.size)]))
 
 
+class Arms(Checked):
+    """Base: what a policy may know of a problem, and whom it asks.
+
+    The dataclass has the fields ``name``, ``domain``, ``kernel``, ``rewards`` and ``labels``.
+    """
+
+    if TYPE_CHECKING:  # at run time the dataclass's own annotations, with their checks, count
+        name: str
+        domain: FiniteDomain
+        kernel: Kernel
+        rewards: RewardSource
+        labels: tuple[str, ...]
+
+    @property
+    def available(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which points somebody can still be asked about, (n,)."""
+        return self.rewards.available(self.domain.size)
+
+    def respond(self, index: int, rng: np.random.Generator) -> Response:
+        """Ask one user about a point.
+
+        Args:
+            index: row number of the point, 0 <= index < n.
+            rng: source of the reward; it draws no privacy noise.
+
+        Raises:
+            InputError: if there is no such point, or nobody is left to ask about it.
+        """
+        if not 0 <= index < self.domain.size:
+            raise InputError(f"index is {index!r}; it must be from 0 to {self.domain.size - 1}.")
+        return self.rewards.respond(index, rng)
+
+    def reset(self) -> None:
+        """Make everybody available again, as before the first round of a new trial."""
+        self.rewards.reset()
+
+
 @dataclass(frozen=True, eq=False)
-class BanditProblem(Checked):
+class BanditProblem(Arms):
     """A finite-armed problem with known truth, for measuring regret.
 
     Attributes:
@@ -123,29 +160,6 @@ class BanditProblem(Checked):
     def best(self) -> int:
         """Row number of the point of largest mean, the first of equals."""
         return int(self.f.argmax())
-
-    @property
-    def available(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which points somebody can still be asked about, (n,)."""
-        return self.rewards.available(self.domain.size)
-
-    def respond(self, index: int, rng: np.random.Generator) -> Response:
-        """Ask one user about a point.
-
-        Args:
-            index: row number of the point, 0 <= index < n.
-            rng: source of the reward; it draws no privacy noise.
-
-        Raises:
-            InputError: if there is no such point, or nobody is left to ask about it.
-        """
-        if not 0 <= index < self.domain.size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self.domain.size - 1}.")
-        return self.rewards.respond(index, rng)
-
-    def reset(self) -> None:
-        """Make everybody available again, as before the first round of a new trial."""
-        self.rewards.reset()
 
     def regret(self, choices: Sequence[int] | Indices) -> Array:
         """Cumulative regret Σ_{s<=t} f(x*) - f(x_s) after every choice, (T,)."""

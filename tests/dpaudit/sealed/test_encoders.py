@@ -26,7 +26,7 @@ from dpaudit import (
 )
 from dpaudit.base.errors import InputError
 from dpaudit.plan import Relation
-from dpaudit.sealed.encoders import clip, outer
+from dpaudit.sealed.encoders import clip, outer, regression
 
 PAGE = Path(__file__).parents[3] / "docs" / "sealed.md"
 LARGEST = 2**53
@@ -240,3 +240,81 @@ def test_the_regression_of_the_page(tmp_path: Path) -> None:
     wanted = sum(np.outer(x, x) for x in short)
     np.testing.assert_allclose(np.reshape(step.value, (3, 3)), wanted, rtol=1e-4)
     np.testing.assert_allclose(names["slope"], [0.5, 1.0], atol=0.05)
+
+
+# -- regression ------------------------------------------------------------------------------------
+
+
+def row_box(size: int, step: Fraction, high: Fraction) -> Any:
+    """Features within the unit cube, and a value up to a bound, in steps."""
+    ends = [[-int(1 / step), int(1 / step)]] * size + [[-int(high / step), int(high / step)]]
+    return np.array(ends, dtype=object)
+
+
+@pytest.mark.parametrize("seed", range(examples(6, 200)))
+@pytest.mark.parametrize("packed", [True, False])
+def test_two_rows_of_a_regression_lie_no_further_apart_than_its_diameter(
+    seed: int, packed: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    size, step = int(rng.integers(1, 7)), Fraction(1, 10 ** int(rng.integers(4, 10)))
+    high = Fraction(1, 2) if seed % 2 else Fraction(3)
+    weight = float(high) / np.sqrt(2) * (1.0 if seed % 3 else rng.random())
+    made = regression(row_box(size, step, high), step, weight, packed)
+    assert made.diameter == float(2 * high)
+    phi = rng.normal(size=(60, size)) * 10.0 ** rng.integers(-2, 2, size=(60, 1))
+    phi[1::4] = -phi[::4]
+    phi[2::4] = phi[::4] + 1e-3 * rng.normal(size=(15, size))
+    value = np.where(rng.random(60) < 0.8, np.sign(rng.normal(size=60)), rng.random(60))
+    rows = np.clip(np.append(phi, value[:, None] * float(high), axis=1), -1, None).clip(None, 3)
+    low, most = made_of(row_box(size, step, high))
+    whole = np.clip(np.rint(rows / float(step)), low, most).astype(np.int64)
+    whole[0] = 0
+    found = made.of(whole).astype(object)
+    largest = Fraction(made.diameter) ** 2
+    for one in found:
+        for other in found:
+            apart = (sum((a - b) ** 2 for a, b in zip(one, other, strict=True))) * step**2
+            assert apart <= largest
+
+
+def made_of(ends: Any) -> Any:
+    """Both ends as numbers."""
+    return ends.astype(np.float64).T
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_regression_adds_up_what_it_says(packed: bool) -> None:
+    step, weight = Fraction(1, 10**9), 8.0**-0.5
+    made = regression(row_box(2, step, Fraction(1, 2)), step, weight, packed)
+    ((a, b), v) = (0.6, -0.3), -0.25
+    found = made.of(np.rint(np.array([[a, b, v]]) * 1e9).astype(np.int64)) * 1e-9
+    root = np.sqrt(2)
+    triangle = [weight * a * a, weight * root * a * b, weight * b * b, v * a, v * b]
+    square = [
+        *(weight * a * a, weight * a * b, v * a / root),
+        *(weight * a * b, weight * b * b, v * b / root),
+        *(v * a / root, v * b / root, 0.0),
+    ]
+    np.testing.assert_allclose(found, [triangle if packed else square], atol=3e-9)
+    # the bound is attained, but for rounding: the same features with the two ends of the value
+    ends = made.of(np.array([[10**9, 0, 5 * 10**8], [10**9, 0, -5 * 10**8]])) * 1e-9
+    assert np.linalg.norm(ends[0] - ends[1]) == pytest.approx(1.0, abs=2e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"weight": 0.36}, r"at most 0.5/√2"),
+        ({"weight": 0.0}, "weight"),
+        ({"weight": 0.1, "packed": 1}, "packed"),
+    ],
+)
+def test_a_regression_that_could_move_further_is_refused(options: Any, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said) if "√" in said else said):
+        regression(row_box(3, Fraction(1, 10**9), Fraction(1, 2)), Fraction(1, 10**9), **options)
+
+
+def test_a_regression_of_coarse_features_is_refused() -> None:
+    with pytest.raises(InputError, match="smaller step"):
+        regression(row_box(3, Fraction(1, 10), Fraction(1, 2)), Fraction(1, 10), 0.1)

@@ -260,6 +260,40 @@ def test_groups_are_by_value_and_cost_two_where_a_unit_is_replaced(tmp_path: Pat
         pass
 
 
+def test_groups_by_position_are_of_named_units(tmp_path: Path) -> None:
+    plan = Plan.of(
+        *(
+            Invocation(
+                Laplace(1.0),
+                2.0,
+                PERSON,
+                ReplaceOne(),
+                TrustModel.JOINT,
+                group=Group(place),
+                at=place,
+            )
+            for place in ("first", "then")
+        )
+    )
+    rows = [{"who": unit, "age": str(age)} for unit, age in (("a", 1), ("b", 1), ("c", 90))]
+    with held(tmp_path, rows, plan, roster=["a", "b", "c"]) as asked:
+        ages, ledger = asked.data.vector("age"), asked.ledger
+        for wrong in (
+            lambda: ledger.sum(ages, at="first"),
+            lambda: ledger.count(asked.data, at="first"),
+        ):
+            with pytest.raises(PlanMismatchError, match="name its units"):
+                wrong()
+        counted = asked.answer("count", of=0, at="first", units=["a"])  # which names nobody there
+        assert counted["kind"] == "PlanMismatchError"
+        ledger.sum(ages, units=["a", "c"], at="first")
+        with pytest.raises(PlanMismatchError, match="was for another"):
+            ledger.sum(ages, units=["a", "b"], at="then")
+        ledger.sum(ages, units=["b"], at="then")
+        found = [float(step.value) for step in asked.steps]
+        assert found == pytest.approx([2.0, 1.0], abs=1e-7)  # 1, and 90 that counts as 1
+
+
 def test_there_is_one_partition_and_each_key_has_its_label(tmp_path: Path) -> None:
     rows = [{"who": "a", "ward": "A1", "age": "3"}, {"who": "b", "ward": "Ünï", "age": "5"}]
     with held(tmp_path, rows, by_ward(AddRemove())) as asked:
@@ -414,6 +448,45 @@ def test_steps_of_a_unit_are_its_own_and_never_fixed(tmp_path: Path) -> None:
     fixed = streamed(ReplaceOne(), lambda **f: ContinualGaussian(sigma=1.0, fixed_steps=True, **f))
     with pytest.raises(InputError, match="leave that out"), held(tmp_path, [], fixed):
         pass
+
+
+@pytest.mark.parametrize("seed", range(examples(4, 60)))
+def test_a_unit_that_is_named_for_a_step_moves_that_step_alone(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    plan = streamed(ReplaceOne(), lambda **f: ContinualGaussian(sigma=1.0, fixed_steps=True, **f))
+    roster = ["p1", "o'brien", "6"]
+    rows = [*random_table(rng), random_row(rng, "p1")]
+    moved = [*(row for row in rows if row["who"] != "p1"), random_row(rng, "p1")]
+    named = [[each] for each in rng.sample(roster, 3)]
+
+    def values(table: Sequence[Texts]) -> Any:
+        with held(tmp_path, table, plan, roster=roster) as asked:
+            stream = asked.ledger.stream((2,), at="s")
+            vectors = asked.data.vector(["age", "cost"])
+            with pytest.raises(InputError, match="name the units"):
+                stream.add(vectors)
+            for names in named:
+                stream.add(vectors, units=names)
+            return np.array([step.value for step in asked.steps])
+
+    for names, change in zip(named, values(rows) - values(moved), strict=True):
+        assert np.linalg.norm(change) <= (1.0 + 1e-12 if names == ["p1"] else 0.0)
+
+
+def test_a_unit_is_named_for_no_more_steps_than_declared(tmp_path: Path) -> None:
+    plan = streamed(ReplaceOne(), lambda **f: ContinualGaussian(sigma=1.0, fixed_steps=True, **f))
+    rows = [{"who": unit, "age": "1"} for unit in ("a", "b")]
+    with held(tmp_path, rows, plan, roster=["a", "b"]) as asked:
+        stream, ones = asked.ledger.stream((), at="s"), asked.data.vector("age * 0.5")
+        stream.add(ones, units=["a"])
+        for names in (["a"], ["a", "b"], ["c"], ["b", "b"]):  # too soon, or of nobody
+            with pytest.raises((InputError, PlanMismatchError), match=r"names? |named"):
+                stream.add(ones, units=names)
+        stream.add(ones, units=["b"])
+        stream.add(ones, units=["a"])
+        with pytest.raises(PlanMismatchError, match="more steps"):
+            stream.add(ones, units=["a"])
+        assert [float(step.value) for step in asked.steps] == [0.5, 0.5, 0.5]
 
 
 # -- answers ---------------------------------------------------------------------------------------

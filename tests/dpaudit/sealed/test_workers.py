@@ -163,7 +163,7 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
     "read nothing": ("value: 0", "return len(os.read(0, 99))"),
     "answer for itself": (
         "value: 5",
-        "os.write(own(), message(b'{\"value\": 5, \"state\": \"\"}')); return 6",
+        'os.write(own(), message(b\'{"value": 5, "state": ""}\')); return 6',
     ),
     "answer twice": ("value: 5", "os.write(own(), 2 * message(b'{\"value\": 5}')); os._exit(0)"),
     "no message": (NOTHING, "os.write(own(), b'GET / HTTP/1.0\\r\\n\\r\\n'); return 1"),
@@ -185,7 +185,10 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
     "abort": (NOTHING, "os.abort()"),
     "a fault of memory": (NOTHING, "ctypes.string_at(0)"),
     "an interrupt": (r"failed: KeyboardInterrupt: .*", "raise KeyboardInterrupt"),
-    "an error with a value": (r"failed: ValueError: \[41, 42\]", "raise ValueError(records['age'])"),
+    "an error with a value": (
+        r"failed: ValueError: \[41, 42\]",
+        "raise ValueError(records['age'])",
+    ),
     "an error that fails": (NOTHING, "class E(Exception):\n    __str__ = None\nraise E"),
     "call as another machine": (NOTHING, "I386"),
     "call as x32": ("value: 1", "return raw(39 | 0x40000000, 172)"),
@@ -232,8 +235,7 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
     ),
     "functions of the template": (
         "value: 1",
-        "t = sys.modules['dpaudit.sealed.template']\n"
-        "t.n = getattr(t, 'n', 0) + 1; return t.n",
+        "t = sys.modules['dpaudit.sealed.template']\nt.n = getattr(t, 'n', 0) + 1; return t.n",
     ),
     "code of another": (r"failed: ModuleNotFoundError: .*", "importlib.import_module('duckdb')"),
     "a module nobody named": (
@@ -269,7 +271,10 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
     "references to None": (r"value: \d+", "return sys.getrefcount(None)"),
     "how many objects there are": (r"value: \d+", "return len(gc.get_objects())"),
     "how much was allocated": (r"value: \d+", "return sys.getallocatedblocks()"),
-    "collections so far": (r"value: \d+", "return sum(map(sum, (s.values() for s in gc.get_stats())))"),
+    "collections so far": (
+        r"value: \d+",
+        "return sum(map(sum, (s.values() for s in gc.get_stats())))",
+    ),
     "other records": (
         "value: 0",
         "return sum('loner' in repr(o) for o in gc.get_objects() if isinstance(o, (dict, list)))",
@@ -328,7 +333,7 @@ STATES: dict[str, tuple[str, str]] = {
     ),
     "a state that cannot be read": (
         r"(value: 1|failed: .*)",
-        "os.write(own(), message(b'{\"value\": 1, \"state\": \"!\"}')); os._exit(0)",
+        'os.write(own(), message(b\'{"value": 1, "state": "!"}\')); os._exit(0)',
     ),
 }
 

@@ -8,8 +8,8 @@ from federations import PROBLEM, SETUP, acted
 
 from dpaudit.base.errors import InputError
 from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams
-from private_bo.federated.agents import posterior_draws
 from private_bo.federated.dp_fts_de import Federation
+from private_bo.federated.draws import posterior_draws
 from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from private_bo.federated.agents import OwnProcess, kernel_root
+from private_bo.federated.agents import OwnProcess
+from private_bo.federated.draws import kernel_root
 from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
 

@@ -7,7 +7,7 @@ import pytest
 from federations import SUBJECT, played, proper, without
 
 from private_bo.federated import Refusal, Report
-from private_bo.federated.algorithms import clip_to_norm
+from private_bo.federated.draws import clip_to_norm
 
 BAD: dict[str, tuple[Refusal, Callable[[int], object]]] = {
     "short": (Refusal.WRONG_DIMENSION, lambda t: Report(t, 0, np.ones(3))),

@@ -1,0 +1,10 @@
+from .federated import DPFTS as DPFTS
+from .federated import DPFTSDE as DPFTSDE
+from .joint import JointGPUCB as JointGPUCB
+from .joint import JointStudy as JointStudy
+from .joint import LocalJointGPUCB as LocalJointGPUCB
+from .local import LDPATAGPUCB as LDPATAGPUCB
+from .local import LDPTGPUCB as LDPTGPUCB
+from .local import LDPMoMAGPUCB as LDPMoMAGPUCB
+from .local import LDPOneBitGP as LDPOneBitGP
+from .local import LocalStudy as LocalStudy

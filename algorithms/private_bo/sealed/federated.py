@@ -1,0 +1,122 @@
+"""DP-FTS-DE, sealed: agents keep their objectives, and the server's vectors are handles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dpaudit import RunResult, Table
+from dpaudit.base.fields import Count, Interval, NonNegative, Positive, at_least
+from private_bo.federated import AgentModel, Broadcast, Streams, dp_fts_de
+from private_bo.federated.problems import unit_grid
+from private_bo.federated.settings import OneRegion
+from private_bo.sealed.agents import take_part
+from private_bo.sealed.study import SealedStudy
+
+_STEP = 1e-9
+"""To whose multiples what an agent sends is rounded."""
+
+
+@dataclass(frozen=True)
+class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
+    """DP-FTS-DE on a table of ``agent``, ``number``, ``point`` and ``value``.
+
+    A row says what an agent's objective is at a point of the grid, the number of one from 0 on,
+    and which agent that is, from 0 on: public weights and the agent's own draws follow from the
+    number. An agent that says another one sends a vector of other weight, which is clipped to
+    what the plan declares. All agents act in every round; those that are drawn are added up.
+
+    Attributes:
+        per_axis: the grid has so many values of each coordinate.
+        dimensions: d of the grid.
+        values: public range of an objective.
+        step: to whose multiples values are rounded.
+        observation_noise: standard deviation of what an agent observes.
+    """
+
+    functions: ClassVar[tuple[Callable[..., Any], ...]] = (take_part,)
+
+    default_data: str = "agents.csv"  # type: ignore[misc]
+    per_axis: Annotated[int, at_least(2)] = 1000
+    dimensions: Count = 1
+    values: Interval = (-1.0, 2.0)
+    step: Positive = 1e-6
+    observation_noise: NonNegative = 0.01
+
+    @property
+    def people(self) -> int:
+        """N agents."""
+        return self.agents
+
+    def table(self) -> Table:
+        """Agents, points, and values within the public range."""
+        columns: dict[str, dict[str, Any]] = {
+            "number": {"type": "integer", "range": [0, self.agents - 1]},
+            "point": {"type": "integer", "range": [0, self.per_axis**self.dimensions - 1]},
+            "value": {"type": "number", "range": list(self.values), "step": self.step},
+        }
+        return Table(self.default_data, "agent", columns)
+
+    def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
+        """Play every round; vectors leave as noisy sums."""
+        model = AgentModel(self, unit_grid(self.per_axis, self.dimensions))
+        public = self._public(model, Streams.of(rng))
+        broadcast, size = Broadcast.none_yet(self.regions, self.features), self._entries
+        limit = self.clip / math.sqrt(self.regions)
+        for t, release in enumerate(self.releases):
+            weights = self.public_weights.values[t] / self.rate
+            most = float(weights.max()) * limit
+            acting = {
+                "turn": t,
+                "received": model.best_received(broadcast),
+                "share": float(model.own_share[t]),
+                "weights": weights,
+                "limit": limit,
+            }
+            sent = data.per_unit(
+                take_part,
+                shape=(size,),
+                low=-most,
+                high=most,
+                step=_STEP,
+                default=np.zeros(size),
+                parameters=public | acting,
+                state="agent",
+            )
+            total = ledger.sum(ledger.sample(sent, at=release.at), at=release.at)
+            broadcast = Broadcast(t, np.reshape(total, (self.regions, self.features)))
+            data = data.group_rows(1)  # as an agent keeps its objective in its state
+        return RunResult(self.summary(self.default_data))
+
+    @property
+    def _entries(self) -> int:
+        return self.regions * self.features
+
+    def _public(self, model: AgentModel, streams: Streams) -> dict[str, Any]:
+        """What all agents know, and the seed of what they draw."""
+        return {
+            "grid": model.grid,
+            "regions": model.point_regions,
+            "frequencies": model.features.frequencies,
+            "scales": np.array(model.own.scales),
+            "variances": np.array(model.own.variances),
+            "initial": self.initial,
+            "refit_every": self.refit_every or 0,
+            "beta": self.beta,
+            "offset": self.offset,
+            "scale": 0.0 if self.standardise else self.scale,
+            "noise_variance": self.noise_variance,
+            "noise": self.observation_noise,
+            "words": list(streams.entropy),
+        }
+
+
+@dataclass(frozen=True)
+class DPFTS(DPFTSDE):
+    """DP-FTS on such a table: one region, the whole domain."""
+
+    regions: OneRegion = 1
