@@ -88,8 +88,8 @@ def _for_group(selection: PrivateSelection, size: int) -> ProfileBlackBox | None
         pair = _selected(replace(selection, run=for_group(selection.run, size)))
     except UnsupportedError:
         return None
-    epsilons = np.append(0.0, pair.losses[pair.losses > 0])
-    curve = zip(epsilons.tolist(), (pair.delta(epsilons) * _ROUNDING).tolist(), strict=True)
+    at = np.append(0.0, pair.losses[pair.losses > 0])
+    curve = zip(at.tolist(), (pair.delta(at) * _ROUNDING).tolist(), strict=True)
     exact = () if pair.pure_epsilon == math.inf else ((round_up(Fraction(pair.pure_epsilon)), 0.0),)
     return ProfileBlackBox((*((e, d) for e, d in curve if d < 1), *exact))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self
@@ -36,12 +37,11 @@ Check = Callable[[NDArray[Any]], object]
 def _curve(**given: Any) -> tuple[tuple[float, float], ...]:
     """Pairs of an ε of at least 0 and a δ below 1."""
     ((name, value),) = given.items()
-    wanted = "at least one pair of an ε of at least 0 and a δ in [0, 1)"
-    try:
+    pairs: tuple[tuple[float, float], ...] = ()
+    with suppress(TypeError, ValueError):
         pairs = tuple((float(epsilon), float(delta)) for epsilon, delta in value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.") from None
     if not pairs or not all(0 <= e < math.inf and 0 <= d < 1 for e, d in pairs):
+        wanted = "at least one pair of an ε of at least 0 and a δ in [0, 1)"
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     return pairs
 

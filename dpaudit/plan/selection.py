@@ -20,14 +20,12 @@ from dpaudit.base.fields import Kinded, OpenProbability, Positive
 from dpaudit.mechanisms import DominatingPair, Mechanism, Norm
 from dpaudit.plan.plan import Plan
 
-_MOST_SHAPE = 100.0
-
 
 def _shape(**given: Any) -> float:
     """A number above −1, up to 100."""
     (value,) = given.values()
     shape = validate.finite(**given)
-    if not -1 < shape <= _MOST_SHAPE:
+    if not -1 < shape <= 100:
         raise InputError(
             f"{next(iter(given))} is {value}; it must be a number above -1 and at most 100."
         )

@@ -272,19 +272,21 @@ def accurate(
     places = _places(content, at)
     if len(places) != 1:
         raise InputError(f"{len(places)} invocations have noise; name one of them by --at.")
+    (place,) = places
 
-    def stays(less: float) -> bool:
-        plan = _plan(_scaled(content, places, 1 / less))
-        return reach_of(plan, next(iter(places)), confidence) <= within
+    def reach(less: float) -> float:
+        _, mechanism = _mechanisms(_plan(_scaled(content, places, 1 / less)))[place]
+        if not isinstance(mechanism, AdditiveNoise):
+            raise UnsupportedError(f"{mechanism.kind} adds no noise to numbers: no accuracy.")
+        return mechanism.accuracy(confidence)
 
-    reach_of(_plan(content), next(iter(places)), confidence)  # which may not be known
-    less = least_noise(stays, tolerance=1e-9)
+    reach(1.0)  # which may not be known
+    less = least_noise(lambda less: reach(less) <= within, tolerance=1e-9)
     if less is None:
         raise InputError(f"no noise stays within {within:g}; whole noise reaches 1 at least.")
-    written = _scaled(content, places, 1 / less)
-    while reach_of(_plan(written), next(iter(places)), confidence) > within:
+    while reach(less) > within:
         less *= 1 + 1e-5
-        written = _scaled(content, places, 1 / less)
+    written = _scaled(content, places, 1 / less)
     plan, subject = _plan(written), SubjectRecord("calibrated")
     if claim is None:
         pure = compose(plan).epsilon(0.0).upper
@@ -297,18 +299,6 @@ def accurate(
     tables = {"plan": written["plan"], "claim": claim_table(claim)}
     tables |= {"invocation": written["invocation"]}
     return Calibration(certificate, tables, _noise(plan, written, places), ())
-
-
-def reach_of(plan: Plan, place: Place, confidence: float) -> float:
-    """How far the noise of one entry of an invocation reaches with that confidence.
-
-    Raises:
-        UnsupportedError: if the mechanism does not say.
-    """
-    _, mechanism = _mechanisms(plan)[place]
-    if not isinstance(mechanism, AdditiveNoise):
-        raise UnsupportedError(f"{mechanism.kind} adds no noise to numbers, so it has no accuracy.")
-    return mechanism.accuracy(confidence)
 
 
 def fitting(

@@ -308,18 +308,11 @@ class BoundedRangePair(DominatingPair):
         return curve
 
     def renyi(self, orders: ArrayLike) -> Floats:
-        """The largest of two losses t and t − ε, in closed form.
-
-        With a = α − 1 the moment of order a is u^a (A − Bu) at u = e^t, for A = s + e^(−aε),
-        B = s e^−ε and s = (1 − e^(−aε))/(1 − e^−ε). It is the largest at u = aA/(a + 1)B. A law of
-        losses within [t − ε, t] is a post-processing of those two (Dong, Durfee and Rogers 2020).
-        """
-        a, e = np.asarray(orders, dtype=np.float64) - 1, self.epsilon
-        share = np.expm1(-a * e) / math.expm1(-e)
-        most = np.log(share + np.exp(-a * e)) - np.log1p(a)
-        curve = np.log(a) + most + e - np.log(share) + most / a
-        capped: Floats = np.clip(curve * (1 + 1e-12) + 4e-15 * (1 + 1 / a), 0.0, e)
-        return capped
+        """That of the law: E_P[e^((α−1)L)] = e^(−ε/2) sinh(aε)/a(1 − e^−ε) with a = α − 1/2."""
+        a, e = np.asarray(orders, dtype=np.float64) - 0.5, self.epsilon
+        grown = -np.expm1(-2 * a * e) / (2 * a * -math.expm1(-e))
+        curve = ((a - 0.5) * e + np.log(grown)) / (a - 0.5)
+        return np.clip(curve, 0.0, e)
 
     @property
     def pure_epsilon(self) -> Fraction:

@@ -5,7 +5,6 @@ import random
 import time
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from examples import gaussian_invocation
@@ -17,7 +16,6 @@ from dpaudit import Plan
 from dpaudit.accounting import guarantee
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism
-from dpaudit.mechanisms.pairs import BoundedRangePair
 
 UTILITIES = np.array([0.0, 1.0, 2.5, -1.0])
 CHOICE = ExponentialMechanism(epsilon=1.5, utility_sensitivity=2.0)
@@ -131,7 +129,7 @@ def test_many_choices_cost_less_than_their_pairs() -> None:
     plan = Plan.of(gaussian_invocation(mechanism=choice, count=10_000))
     best, pairs = guarantee(plan, 1e-12), guarantee(plan, 1e-12, "pld")
     # The law of the pair has for small ε the variance ε²/3, a choice at most ε²/4.
-    assert best.epsilon <= guarantee(plan, 1e-12, "zcdp").epsilon < pairs.epsilon * 0.8
+    assert best.epsilon == guarantee(plan, 1e-12, "zcdp").epsilon < pairs.epsilon * 0.8
     assert best.error_bound is None
     assert pairs.error_bound is None
 
@@ -158,22 +156,3 @@ def test_composed_choices_do_not_contradict_each_other() -> None:
     assert found.accountant == "bounded-range"
     assert found.epsilon - found.error_bound < found.epsilon < pairs.epsilon
     assert pairs.error_bound is None
-
-
-@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.1, 1.0, 5.0, 600.0])
-@pytest.mark.parametrize("order", [1.00001, 1.5, 2.0, 10.0, 1e4, 1e7])
-def test_the_divergence_is_that_of_the_worst_two_losses(epsilon, order):
-    """Losses t and t − ε, at four thousand t, by mpmath."""
-    with mpmath.workdps(60):
-        e, a = mpmath.mpf(epsilon), mpmath.mpf(order) - 1
-
-        def divergence(t):
-            share = (1 - mpmath.exp(t - e)) / (1 - mpmath.exp(-e))
-            moment = share * mpmath.exp(a * t) + (1 - share) * mpmath.exp(a * (t - e))
-            return mpmath.log(moment) / a
-
-        places = [k / mpmath.mpf(1000) for k in range(1001)]
-        places += [1 - mpmath.mpf(10) ** (-k / 4) for k in range(60)]
-        worst = float(max(divergence(e * place) for place in places))
-    found = float(BoundedRangePair(epsilon).renyi([order])[0])
-    assert worst * (1 - 1e-12) <= found <= worst * 1.001 + 1e-14 * (1 + 1 / (order - 1))
