@@ -188,8 +188,7 @@ class CodeFiles:
         attribute: the object of it that is named.
         module: dotted name; empty where a file is named.
         file: where it stands.
-        folder: that of the project: of the file, or the one from which the module is imported; the
-            current one for a module that comes with this package.
+        folder: that of the project: of the file, or the one from which the module is imported.
     """
 
     attribute: str
@@ -213,6 +212,16 @@ class CodeFiles:
         """A folder that holds all files."""
         common = Path(os.path.commonpath([self.folder, *self.files]))
         return common.parent if common.is_file() else common
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether it comes with this package, and so is read where it stands."""
+        return any(map(self.file.is_relative_to, own_packages()))
+
+    @property
+    def place(self) -> Path:
+        """From where its paths are seen: its folder, or the current one if it is our own."""
+        return Path.cwd() if self.is_own else self.folder
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -245,9 +254,7 @@ def code_files(name: str) -> CodeFiles:
     for folder in map(Path, dict.fromkeys([str(Path.cwd()), *sys.path])):
         for file in (folder / place.with_suffix(".py"), folder / place / "__init__.py"):
             if file.is_file():
-                own = file.resolve().is_relative_to
-                here = Path.cwd() if any(map(own, own_packages())) else folder.resolve()
-                return CodeFiles(attribute, module, file.resolve(), here)
+                return CodeFiles(attribute, module, file.resolve(), folder.resolve())
     raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 
@@ -438,7 +445,7 @@ def _openly(name: str, subject: Subject) -> Subject:
 
     if not isinstance(subject, SealedSubject):
         return subject
-    return OpenSubject(subject, code_files(name).folder)
+    return OpenSubject(subject, code_files(name).place)
 
 
 def _release_target(name: str, tables: Mapping[str, Any]) -> Target:

@@ -172,6 +172,10 @@ class _Custodian:
         named = map(str, message_field(said, "files", list))
         return table, {name: self._hand_out(name, private) for name in named}
 
+    def _open_to_code(self) -> list[Path]:
+        """What all code may read: Python, its packages, and those that come with this one."""
+        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
+
     def _hand_out(self, name: str, private: frozenset[Identity]) -> str:
         """Copy a public file to where the analyst reads it, and return its digest."""
         path, content = read_public(Path(self.job["folder"]), name)
@@ -218,10 +222,6 @@ class _Custodian:
         for name, kind in _FACTS.items():
             message_field(facts, name, kind)
         return facts
-
-    def _open_to_code(self) -> list[Path]:
-        """What all code may read: Python, its packages, and those that come with this one."""
-        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
 
     # -- the run ---------------------------------------------------------------------------------
 

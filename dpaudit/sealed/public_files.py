@@ -31,8 +31,8 @@ def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identit
     """Which files the table is: its own, and the log of a database.
 
     Args:
-        table: as it was declared.
-        readable: files and folders that all code can read.
+        table: that is read.
+        readable: what all code can read: Python, its packages, and those that come with this one.
 
     Raises:
         InputError: if it lies among these.

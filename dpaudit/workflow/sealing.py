@@ -152,25 +152,22 @@ def sealed_run(
     with closed_extensions(), ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
         stack.enter_context(_told_of_the_own(name, code, copy))
-        ours = own_packages()
-        apart = not any(map(code.file.is_relative_to, ours))  # else it is read where it is
-        read = _copied(code, copy if apart else None)
+        copy.chmod(0o755)
+        copied = {} if code.is_own else _copied(code, copy)
+        own = [] if code.is_own else [str(code.file), str(code.folder)]
         channel = stack.enter_context(_custodian())
         channel.send(
             {
-                "name": code.name_in(copy) if apart else name,
+                "name": name if code.is_own else code.name_in(copy),
                 "settings": dict(settings),
-                "paths": [str(copy / each) for each in code.paths] if apart else [],
-                "packages": list(map(str, ours)),
+                "paths": [] if code.is_own else [str(copy / each) for each in code.paths],
+                "packages": list(map(str, own_packages())),
                 "copy": str(copy),
-                "folder": str(code.folder),
-                "beside": str(copy / code.folder.relative_to(code.root)),
-                "code": [[str(path), *each.identity] for path, each in read.items()],
+                "folder": str(code.place),
+                "beside": str(copy if code.is_own else copy / code.folder.relative_to(code.root)),
+                "code": [[str(path), *each.identity] for path, each in copied.items()],
                 "rows": None if rows is None else str(rows),
-                "private": [
-                    *([str(code.file), str(code.folder)] if apart else []),
-                    *map(str, private),
-                ],
+                "private": [*own, *map(str, private)],
                 "analyst": boot("dpaudit.project.sealed_code"),
                 "template": boot("dpaudit.sealed.template"),
                 "patience": PATIENCE,
@@ -180,25 +177,22 @@ def sealed_run(
         )
         meanwhile()
         said = _heard(channel, say)
-        digest = combined_hash(each.data for each in read.values())
+        contents = [each.data for each in copied.values()]
+        if code.is_own:
+            contents = [path.read_bytes() for path in sorted(code.files)]
+        digest = combined_hash(contents)
         yield SealedRun(_target(name, digest, said), channel, say)
 
 
-def _copied(code: CodeFiles, copy: Path | None) -> dict[Path, FileContent]:
-    """Copy the code, each file of which is opened once, and return what was read, in order.
-
-    Args:
-        code: of the author, or of a package that comes with this one.
-        copy: a folder for it; None where it is read where it is.
+def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
+    """Copy the code, each file of which is opened once, and return what was copied, in order.
 
     Raises:
         InputError: if a file of it is a link to what is none of its code, or cannot be copied.
     """
-    read = {}
+    copied = {}
     for path in sorted(code.files):
-        read[path] = content = _read_code(path, code.root)
-        if copy is None:
-            continue
+        copied[path] = content = _read_code(path, code.root)
         place = copy / path.relative_to(code.root)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -207,9 +201,7 @@ def _copied(code: CodeFiles, copy: Path | None) -> dict[Path, FileContent]:
             raise InputError(
                 f"the code cannot be copied to the folder of temporary files: {error.strerror}."
             ) from None
-    if copy is not None:
-        copy.chmod(0o755)
-    return read
+    return copied
 
 
 def _read_code(path: Path, root: Path) -> FileContent:
