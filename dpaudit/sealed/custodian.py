@@ -38,13 +38,13 @@ from dpaudit.sealed.operations import (
     FATAL,
     FatalError,
     Operations,
-    Side,
     require_population,
     require_sealable,
     trial_of,
 )
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
+from dpaudit.sealed.sums import Side
 from dpaudit.sealed.workers import Workers
 
 _FACTS: dict[str, type | tuple[type, ...]] = {
