@@ -9,12 +9,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-pages processors thorough lint lock format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
+.PHONY: help demo test test-pages pythons processors thorough lint lock format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run the tests (six minutes on two cores)"
 	@echo "make test-pages  the commands of all pages, and slices of the benchmarks (some minutes)"
+	@echo "make pythons     sealed runs on each Python found of 3.12 or later (some minutes; OTHERS=\"python3.13 …\")"
 	@echo "make processors [CORES=\"Haswell SkylakeX Nehalem\"]"
 	@echo "                 the tests that compute, and two reports, as on these (a quarter of an hour)"
 	@echo "make thorough    the same with many more examples in the randomised tests"
@@ -121,6 +122,25 @@ package: $(VENV)/.dev
 	mkdir $(UNPACKED) && tar -xzf dist/*.tar.gz --strip-components 1 -C $(UNPACKED)
 	cd $(UNPACKED) && PYTHONPATH=$$PWD:$$PWD/algorithms \
 	  $(abspath $(BIN))/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)
+
+# Sealed runs on other Pythons: which calls of the kernel and which files each needs is its own. Where
+# root calls it, an ordinary user is tried too. No torch, which sealed runs do not need.
+WALLED := $(addprefix tests/dpaudit/sealed/test_,sandbox.py leaks.py faults.py handles.py)
+OTHERS = $(foreach minor,12 13 14,python3.$(minor) $(PYENV)/3.$(minor).*/bin/python)
+pythons:
+	@tried=; for python in $(OTHERS); do \
+	  name=$$($$python -c 'import ensurepip, sys; print("python%d.%d" % sys.version_info[:2])' \
+	    2>/dev/null) || continue; \
+	  case "$$tried " in *" $$name "*) continue;; esac; \
+	  in=out/pythons/$$name; \
+	  $$python -m venv $$in && \
+	  $$in/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt \
+	    -e '.[tables,secure]' 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.98' && \
+	  $$in/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider $(WALLED) || exit 1; \
+	  tried="$$tried $$name"; \
+	done; \
+	if test -n "$$tried"; then echo "runs are sealed on:$$tried"; \
+	else echo "No Python of 3.12 or later was found, so that runs were sealed on no other one."; fi
 
 reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers

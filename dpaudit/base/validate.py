@@ -64,10 +64,10 @@ _brief.maxstring = _brief.maxother = _brief.maxlong = 200
 _brief.maxdict = _brief.maxlist = _brief.maxtuple = _brief.maxset = 12
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     r"""A text whose characters can all be seen, so that none of them moves a cursor or a row.
 
-    >>> visible("a\x1b[2J\n"), visible("é")
+    >>> printable("a\x1b[2J\n"), printable("é")
     ('a\\x1b[2J\\n', 'é')
     """
     return "".join(

@@ -418,8 +418,7 @@ def assumptions_of(
             wrong.setdefault(premise, f"See the finding {finding.rule!r}.")
     violated: Known = {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     if seal is not None:
-        found = _sealed(plan, run, functions=bool(seal.functions))
-        return limited(found | {Premise.LAWS: laws} | violated, {})
+        return limited(_sealed(plan, run, seal) | {Premise.LAWS: laws} | violated, {})
     known: Known = (
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
@@ -442,22 +441,16 @@ def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
     return _of_table(plan, run, by, f"That {public} that is joined is public, their author says.")
 
 
-def _sealed(plan: Plan, run: Mapping[str, Any] | None, *, functions: bool) -> Known:
+def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Known:
     """What holds of code that asked about rows, in a process that has no way to them."""
     by = "The code ran in a process that holds handles and has no way to the rows."
     public = "code, schema and bounds were written without these data, and that files that the code"
-    known = _of_table(
-        plan,
-        run,
-        f"{by} All that it was told of them the ledger of another process released.",
-        f"That {public} may read and a table that is joined are public, their author says.",
-    )
-    if functions:
-        own = (
-            f"Each value is made of rows of one {plan.unit}, by a process that holds these alone "
-            "and says one value; but for what a clock tells it."
-        )
-        known[Premise.OWN_VALUES] = (Standing.ENFORCED, own)
+    told = f"{by} All that it was told of them the ledger of another process released."
+    public = f"That {public} may read and a table that is joined are public, their author says."
+    known = _of_table(plan, run, told, public)
+    if seal.functions:
+        held = f"A process that holds rows of one {plan.unit} alone makes each value"
+        known[Premise.OWN_VALUES] = (Standing.ENFORCED, f"{held}; a clock may tell it more.")
     if known[Premise.SAMPLING][0] is Standing.ENFORCED:
         why = f"{by} The ledger of another process drew each sample, of which it holds a handle."
         known[Premise.SAMPLING] = (Standing.ENFORCED, why)

@@ -20,7 +20,7 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.base.validate import visible
+from dpaudit.base.validate import printable
 from dpaudit.cli import (
     audit_command,
     commands,
@@ -202,7 +202,7 @@ def _write_error(message: str, code: Exit) -> int:
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
-        sys.stderr.write(f"dpaudit: {visible(message)}\n")
+        sys.stderr.write(f"dpaudit: {printable(message)}\n")
     return code
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import percent, plain, up
-from dpaudit.base.validate import visible
+from dpaudit.base.validate import printable
 from dpaudit.certificate import (
     Assumption,
     AuditRecord,
@@ -83,7 +83,7 @@ def say(*parts: RenderableType, soft_wrap: bool = False) -> None:
 
 def escape(text: str) -> str:
     """A text of a file or a user as it is printed: no markup, no new line, and no moved cursor."""
-    return _markup.escape(visible(text))
+    return _markup.escape(printable(text))
 
 
 def grid() -> Table:
@@ -124,7 +124,7 @@ def print_result(text: str, **facts: Any) -> None:
 
 def remark(sentence: str) -> None:
     """Print what a reader must know, apart from the answer."""
-    sys.stderr.write(f"dpaudit: {visible(sentence)}\n")
+    sys.stderr.write(f"dpaudit: {printable(sentence)}\n")
 
 
 @answering()

@@ -12,10 +12,9 @@ import numpy as np
 from dpaudit.base import files
 from dpaudit.base.errors import OtherSubjectError
 from dpaudit.base.fields import plain
-from dpaudit.certificate import SubjectRecord
 from dpaudit.project.foreign import foreign
 from dpaudit.project.sealed_subject import SealedSubject, code_of, published
-from dpaudit.project.targets import find_subject, subject_record
+from dpaudit.project.targets import configuration, find_subject, location
 from dpaudit.sealed.analyst import serve
 from dpaudit.sealed.handles import Rows, SealedLedger
 
@@ -27,12 +26,10 @@ class Loaded:
     Attributes:
         name: by which it was found.
         subject: what was found.
-        record: how a certificate names it.
     """
 
     name: str
     subject: SealedSubject
-    record: SubjectRecord
 
     def data(self) -> dict[str, Any]:
         """Its table, the names of public files that it reads, and its functions, as JSON."""
@@ -51,8 +48,8 @@ class Loaded:
             own = self.subject
             claim = own.claim()
             found = {
-                "configuration": self.record.configuration,
-                "location": self.record.location,
+                "configuration": configuration(own),
+                "location": location(own),
                 "plan": own.plan().to_dict(),
                 "claim": None if claim is None else claim.to_dict(),
                 "findings": [each.to_dict() for each in own.findings()],
@@ -76,7 +73,7 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
         raise OtherSubjectError(f"{name} is no SealedSubject.")
-    return Loaded(name, found, subject_record(name, found))
+    return Loaded(name, found)
 
 
 def main(descriptor: int) -> None:

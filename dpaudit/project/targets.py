@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -87,13 +87,14 @@ def code_hash(module: str, file: Path) -> str:
         module: dotted name, or that of a file.
         file: where it stands.
     """
-    return _combined(own_files(module, file))
+    return combined_hash(path.read_bytes() for path in sorted(own_files(module, file)))
 
 
-def _combined(paths: Iterable[Path]) -> str:
+def combined_hash(contents: Iterable[bytes]) -> str:
+    """SHA-256 of the hashes of files, of which these are the contents in the order of paths."""
     combined = hashlib.sha256()
-    for path in sorted(paths):
-        combined.update(hashlib.sha256(path.read_bytes()).digest())
+    for content in contents:
+        combined.update(hashlib.sha256(content).digest())
     return combined.hexdigest()
 
 
@@ -187,22 +188,39 @@ class CodeFiles:
         attribute: the object of it that is named.
         module: dotted name; empty where a file is named.
         file: where it stands.
-        folder: that of the project: of the file, or the one from which the module is imported; the
-            current one for a module that comes with this package.
-        files: all files of which the code consists.
+        folder: that of the project: of the file, or the one from which the module is imported.
     """
 
     attribute: str
     module: str
     file: Path
     folder: Path
-    files: frozenset[Path]
 
-    @property
+    @cached_property
+    def files(self) -> frozenset[Path]:
+        """All files of which the code consists; asking for them walks its imports."""
+        if not self.module:
+            with _siblings(self.folder, later=False):
+                return frozenset(own_files(self.file.stem, self.file))
+        top = (self.folder / self.module.partition(".")[0]).resolve()
+        package = set(top.rglob("*.py")) if top.is_dir() else set()
+        return frozenset(package | own_files(self.file.stem, self.file))
+
+    @cached_property
     def root(self) -> Path:
         """A folder that holds all files."""
         common = Path(os.path.commonpath([self.folder, *self.files]))
         return common.parent if common.is_file() else common
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether it comes with this package, and so is read where it stands."""
+        return any(map(self.file.is_relative_to, own_packages()))
+
+    @property
+    def place(self) -> Path:
+        """From where its paths are seen: its folder, or the current one if it is our own."""
+        return Path.cwd() if self.is_own else self.folder
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -213,11 +231,6 @@ class CodeFiles:
             place.relative_to(self.root) for place in found if place.is_relative_to(self.root)
         ]
         return tuple(dict.fromkeys([own, *inside]))
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all files, as :func:`code_hash`."""
-        return _combined(self.files)
 
     def name_in(self, copy: Path) -> str:
         """The name of the same object in a copy of the root."""
@@ -235,18 +248,12 @@ def code_files(name: str) -> CodeFiles:
     if module.endswith(".py"):
         files.read_text(module, what="file")
         file = Path(module).resolve()
-        with _siblings(file.parent, later=False):
-            found = own_files(file.stem, file)
-        return CodeFiles(attribute, "", file, file.parent, frozenset(found))
+        return CodeFiles(attribute, "", file, file.parent)
     place = Path(*module.split("."))
     for folder in map(Path, dict.fromkeys([str(Path.cwd()), *sys.path])):
         for file in (folder / place.with_suffix(".py"), folder / place / "__init__.py"):
             if file.is_file():
-                top = (folder / place.parts[0]).resolve()
-                package = set(top.rglob("*.py")) if top.is_dir() else set()
-                found = package | own_files(file.stem, file)
-                here = Path.cwd() if top in own_packages() else folder.resolve()
-                return CodeFiles(attribute, module, file.resolve(), here, frozenset(found))
+                return CodeFiles(attribute, module, file.resolve(), folder.resolve())
     raise InputError(f"{module:.80} cannot be found; give its place, such as FOLDER/{place}.py.")
 
 
@@ -437,7 +444,7 @@ def _openly(name: str, subject: Subject) -> Subject:
 
     if not isinstance(subject, SealedSubject):
         return subject
-    return OpenSubject(subject, code_files(name).folder)
+    return OpenSubject(subject, code_files(name).place)
 
 
 def _release_target(name: str, tables: Mapping[str, Any]) -> Target:
@@ -634,19 +641,20 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
 def subject_record(name: str, subject: Subject) -> SubjectRecord:
     """Tell how a certificate names a subject: configuration, hash of its code, where it stands."""
     kind = type(subject)
-    file = Path(inspect.getsourcefile(kind) or "")
-    return SubjectRecord(
-        name=name,
-        configuration=configuration(subject),
-        code_hash=code_hash(kind.__module__, file),
-        location=f"{_module_path(kind, file)}:{inspect.getsourcelines(kind)[1]}",
-    )
+    code = code_hash(kind.__module__, _source_of(kind))
+    return SubjectRecord(name, configuration(subject), code, location(subject))
 
 
-def _module_path(kind: type, file: Path) -> str:
-    """The file below its source root."""
+def _source_of(kind: type) -> Path:
+    return Path(inspect.getsourcefile(kind) or "")
+
+
+def location(subject: Subject) -> str:
+    """Where the class of a subject stands: its file below the source root, and the line."""
+    kind = type(subject)
     root, _, rest = kind.__module__.partition(".")
-    return f"{root}/{rest.replace('.', '/')}.py" if rest else file.name
+    file = f"{root}/{rest.replace('.', '/')}.py" if rest else _source_of(kind).name
+    return f"{file}:{inspect.getsourcelines(kind)[1]}"
 
 
 def configuration(subject: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -43,6 +42,7 @@ from dpaudit.sealed.operations import (
     trial_of,
 )
 from dpaudit.sealed.per_unit import UnitFunctions
+from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
 from dpaudit.sealed.sums import Side
 from dpaudit.sealed.workers import Workers
@@ -55,14 +55,10 @@ _FACTS: dict[str, type | tuple[type, ...]] = {
     "findings": list,
     "not_covered": list,
 }
-_MOST_PUBLIC = 100_000_000
-"""Bytes of a public file."""
-_LIBRARIES = ("sqlglot", "duckdb", "pyarrow.csv")
-"""What reads a table, as :mod:`dpaudit.tables` does; it takes long to load."""
+_LIBRARIES = ("sqlglot",)
+"""What reads a declaration, as :mod:`dpaudit.tables` does; it takes long to load."""
 _LONGEST_SAID = 10_000
 """Characters that the code may print."""
-_OWNER = "owner.json"
-"""What earlier runs told the owner alone."""
 
 
 def main(descriptor: int) -> None:
@@ -101,6 +97,7 @@ class _Custodian:
     declared: bool = False
     functions: tuple[tuple[str, str], ...] = ()
     workers: Workers | None = None
+    readable: dict[str, Identity] = field(default_factory=dict)
 
     def work(self) -> None:
         seal = self._seal_analyst()
@@ -162,22 +159,39 @@ class _Custodian:
         """
         said = self._hear()
         self.declared = True
-        other = {} if self.job["rows"] is None else {"source": self.job["rows"]}
+        folder = Path(self.job["folder"])
         declared = message_field(said, "table", dict)
-        table = ReadTable.of(declared | other, Path(self.job["folder"]))
-        public = {str(name): self._public(str(name)) for name in message_field(said, "files", list)}
-        self._require_apart(table, public)
-        if other:  # nor may it read the table that it declares
-            self._require_apart(ReadTable.of(declared, Path(self.job["folder"])), public)
+        table = ReadTable.of(declared, folder)
+        private = table_files(table, self._open_to_code())
+        if self.job["rows"] is not None:  # nor may it read the table that it declares
+            table = ReadTable.of(declared | {"source": self.job["rows"]}, folder)
+            private |= table_files(table, self._open_to_code())
+        self.readable = {path: tuple(identity) for path, *identity in self.job["code"]}
+        require_apart(private, self.readable)
         self._start_workers(message_field(said, "functions", list))
-        for path in public.values():
-            target = Path(self.job["copy"]) / path.relative_to(Path(self.job["folder"]).resolve())
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-        return table, {name: files.sha256(path.read_bytes()) for name, path in public.items()}
+        named = map(str, message_field(said, "files", list))
+        return table, {name: self._hand_out(name, private) for name in named}
+
+    def _open_to_code(self) -> list[Path]:
+        """What all code may read: Python, its packages, and those that come with this one."""
+        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
+
+    def _hand_out(self, name: str, private: frozenset[Identity]) -> str:
+        """Copy a public file to where the analyst reads it, and return its digest."""
+        path, content = read_public(Path(self.job["folder"]), name)
+        require_apart(private, {name: content.identity})
+        self.readable[name] = content.identity
+        place = Path(self.job["beside"]) / path
+        if place.exists():  # copied already, as code: of which the hash is certified
+            return files.sha256(place.read_bytes())
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.data)
+        return files.sha256(content.data)
 
     def _start_workers(self, functions: list[Any]) -> None:
         """Start what makes a process for each unit, if the subject has functions of units."""
+        if any(not isinstance(each, list) or len(each) != 2 for each in functions):
+            raise InputError("functions must be functions at the top of a file of the code.")
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
             words = [sys.executable, "-IB", "-c", self.job["template"]]
@@ -209,47 +223,6 @@ class _Custodian:
             message_field(facts, name, kind)
         return facts
 
-    def _require_apart(self, table: ReadTable, public: Mapping[str, Path]) -> None:
-        """Refuse a table that the code could read: as a file of its own, or among Python's.
-
-        Raises:
-            InputError: if it is one of these.
-        """
-        path = getattr(table.source, "path", None)
-        if path is None or not path.exists():
-            return
-        place = sandbox.refuse_within(path, self._open_to_code())
-        if place is not None:
-            raise InputError(f"the table lies in {place}, which all code can read; move it.")
-        real = path.resolve()
-        log = real.with_name(f"{real.name}.wal")  # rows that DuckDB has not yet put into the file
-        own = [each for each in (real, log) if each.exists()]
-        for name, file in [*public.items(), *((each, Path(each)) for each in self.job["code"])]:
-            if any(map(file.samefile, own)):
-                raise InputError(f"file {name!r:.80} is the table itself; code may not read it.")
-
-    def _open_to_code(self) -> list[Path]:
-        """What all code may read: Python, its packages, and those that come with this one."""
-        return [*sandbox.python_folders(), *map(Path, self.job["packages"])]
-
-    def _public(self, name: str) -> Path:
-        """A file beside the code that the analyst may read.
-
-        Raises:
-            InputError: if it is another.
-        """
-        root = Path(self.job["folder"]).resolve()
-        path = root
-        with suppress(OSError, ValueError):  # of a text that names no path
-            path = (root / name).resolve()
-        if not path.is_relative_to(root) or not path.is_file():
-            raise InputError(f"file {name!r:.80} is no file beside the code; name one.")
-        if path.name == _OWNER:
-            raise InputError(f"file {name!r:.80} is the owner's alone; it cannot be public.")
-        if path.stat().st_size > _MOST_PUBLIC:
-            raise InputError(f"file {name!r:.80} is larger than {_MOST_PUBLIC} bytes.")
-        return path
-
     # -- the run ---------------------------------------------------------------------------------
 
     def _run(self, plan: Plan, table: ReadTable, first: Mapping[str, Any]) -> None:
@@ -259,6 +232,7 @@ class _Custodian:
             table = with_data(table, first["data"], folder, generator(seeds[0]))
         secret = generator(seeds[3]).bytes(32) if seeded else secrets.token_bytes(32)
         none, rows = opened(table, secret, self.stack)
+        require_apart(table_files(table, self._open_to_code()), self.readable)
         require_population(plan, len(rows.units()))
         self.launcher.send({"loaded": True})
         order = self.launcher.receive()

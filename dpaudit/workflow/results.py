@@ -17,7 +17,7 @@ from typing import Any
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.base.validate import visible
+from dpaudit.base.validate import printable
 from dpaudit.workflow.publishing import refuse_unwritable
 
 NAME, MADE_UP_NAME = "results", "made-up-results"
@@ -130,7 +130,7 @@ def _unformula(value: Any) -> Any:
     """A text as spreadsheets show it, and neither compute it nor break a row at it."""
     if not isinstance(value, str):
         return value
-    text = visible(value)
+    text = printable(value)
     return f"'{text}" if text.lstrip()[:1] in _FORMULAS else text
 
 

@@ -221,13 +221,20 @@ class _Account:
     target: Target
     journal: Path
     charge: Charge | None = None
+    _certified: bool = False
 
     def begin(self) -> None:
         """Charge the plan, where a book keeps budgets."""
-        certified(self.target)  # what stops a certificate stops the run, before it is charged
+        self.require_certificate()  # what stops it stops the run, before it is charged
         charging = self.options.charging
         if charging is not None:
             self.charge = charging.begin(self.target.plan)
+
+    def require_certificate(self) -> None:
+        """Refuse a target of which no certificate can be made."""
+        if not self._certified:
+            certified(self.target)
+            self._certified = True
 
     @property
     def anchor(self) -> Anchor | None:
@@ -340,10 +347,17 @@ def run_sealed(
     made_up = options.data is not None and is_made_up(options.data)
     rows = None if options.data is None or made_up else Path(options.data).resolve()
     private = [folder.resolve(), *([] if rows is None else [rows])]
-    with sealed_run(name, settings, private, _say, rows) as run:
+    with sealed_run(name, settings, private, _say, rows, _load_renderers) as run:
         account = _Account(options, run.target, _new_path(folder, "ledger.jsonl"))
         ran = _ran_sealed(run, account, options.data if made_up else None)
-    return _written(run.target, folder, account, ran, None, made_up=made_up)
+        return _written(run.target, folder, account, ran, None, made_up=made_up)
+
+
+def _load_renderers() -> None:
+    """Import what a report is drawn by, which takes as long as the start of another process."""
+    import jinja2  # noqa: F401
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
 
 
 def tried_on_made_up_rows(
@@ -408,7 +422,7 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
         data: ``synthetic N``; None for the table.
     """
     options, target = account.options, run.target
-    run.load({"seed": options.seed, "data": data})
+    run.load({"seed": options.seed, "data": data}, account.require_certificate)
     account.begin()
     order = {
         "float_noise": options.float_noise,

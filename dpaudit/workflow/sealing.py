@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import dpaudit
+from dpaudit.base import file_content
 from dpaudit.base.applications import closed_extensions
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.file_content import FileContent
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project.subject import RunResult
-from dpaudit.project.targets import CodeFiles, Target, code_files, own_packages
+from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
 
@@ -49,6 +50,8 @@ MEMORY_BYTES = 2**33
 PATIENCE = 30
 """Seconds for which the author's code may leave an answer unread."""
 _SECONDS_TO_END = 10
+_MOST_CODE = 100_000_000
+"""Bytes of a file of code."""
 
 
 class UnsealedError(UnsupportedError):
@@ -79,16 +82,18 @@ class SealedRun:
     say: Callable[[str], None]
     releases: int | None = None
 
-    def load(self, order: Mapping[str, Any]) -> None:
+    def load(self, order: Mapping[str, Any], meanwhile: Callable[[], object] = tuple) -> None:
         """Let the custodian read the table.
 
         Args:
             order: ``seed``, and ``data`` where rows are made up.
+            meanwhile: what this process does while rows are read.
 
         Raises:
             InputError: if it cannot be read as declared.
         """
         self._channel.send(order)
+        meanwhile()
         _heard(self._channel, self.say)
 
     def go(self, order: Mapping[str, Any], account: object | None) -> dict[str, Any]:
@@ -122,6 +127,7 @@ def sealed_run(
     private: Sequence[Path],
     say: Callable[[str], None],
     rows: Path | None = None,
+    meanwhile: Callable[[], object] = tuple,
 ) -> Iterator[SealedRun]:
     """Start a sealed run, and end it whatever happens.
 
@@ -131,6 +137,7 @@ def sealed_run(
         private: paths that the code must not reach.
         say: shows what the code prints.
         rows: path of a file that is read in place of the table's source.
+        meanwhile: what this process does while the others start.
 
     Raises:
         UnsealedError: if this machine cannot seal it.
@@ -139,27 +146,23 @@ def sealed_run(
     code = code_files(name)
     with closed_extensions(), ExitStack() as stack:
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-code-")))
-        ours = own_packages()
-        named = not any(map(code.file.is_relative_to, ours))  # else it is read where it is
-        try:
-            copied = _copied(code, copy) if named else name
-        except OSError as error:
-            raise InputError(
-                f"the code cannot be copied to the folder of temporary files: {error.strerror}."
-            ) from None
-        place = [str(code.file), str(code.folder)] if named else []
+        stack.enter_context(_told_of_the_own(name, code, copy))
+        copy.chmod(0o755)
+        copied = {} if code.is_own else _copied(code, copy)
+        own = [] if code.is_own else [str(code.file), str(code.folder)]
         channel = stack.enter_context(_custodian())
         channel.send(
             {
-                "name": copied,
+                "name": name if code.is_own else code.name_in(copy),
                 "settings": dict(settings),
-                "paths": [str(copy / each) for each in code.paths] if named else [],
-                "packages": list(map(str, ours)),
+                "paths": [] if code.is_own else [str(copy / each) for each in code.paths],
+                "packages": list(map(str, own_packages())),
                 "copy": str(copy),
-                "folder": str(code.folder),
-                "code": [str(path) for path in code.files],
+                "folder": str(code.place),
+                "beside": str(copy if code.is_own else copy / code.folder.relative_to(code.root)),
+                "code": [[str(path), *each.identity] for path, each in copied.items()],
                 "rows": None if rows is None else str(rows),
-                "private": [*place, *map(str, private)],
+                "private": [*own, *map(str, private)],
                 "analyst": _BOOT.format(
                     init=dpaudit.__file__, module="dpaudit.project.sealed_code"
                 ),
@@ -169,28 +172,62 @@ def sealed_run(
                 "memory_bytes": MEMORY_BYTES,
             }
         )
+        meanwhile()
         said = _heard(channel, say)
-        yield SealedRun(_target(name, code, said), channel, say)
+        contents = [each.data for each in copied.values()]
+        if code.is_own:
+            contents = [path.read_bytes() for path in sorted(code.files)]
+        digest = combined_hash(contents)
+        yield SealedRun(_target(name, digest, said), channel, say)
 
 
-def _copied(code: CodeFiles, copy: Path) -> str:
-    """Copy the code, and return the name by which the copy is found.
+def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
+    """Copy the code, each file of which is opened once, and return what was copied, in order.
 
     Raises:
-        InputError: if a file of it is a link to what is none of its code.
+        InputError: if a file of it is a link to what is none of its code, or cannot be copied.
     """
-    for path in code.files:
-        real = path.resolve()
-        if real.suffix != ".py" or not real.is_relative_to(code.root):
-            raise InputError(
-                f"file {shown(path.name)} is a link to what is no code of its folder; put the file "
-                "itself there."
-            )
+    copied = {}
+    for path in sorted(code.files):
+        copied[path] = content = _read_code(path, code.root)
         place = copy / path.relative_to(code.root)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place)
-    copy.chmod(0o755)
-    return code.name_in(copy)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content.data)
+        except OSError as error:
+            raise InputError(
+                f"the code cannot be copied to the folder of temporary files: {error.strerror}."
+            ) from None
+    return copied
+
+
+def _read_code(path: Path, root: Path) -> FileContent:
+    real = path.resolve()
+    if real.suffix != ".py" or not real.is_relative_to(root):
+        raise InputError(
+            f"file {shown(path.name)} is a link to what is no code of its folder; put the file "
+            "itself there."
+        )
+    try:
+        return file_content.read_without_links(real, _MOST_CODE)
+    except OSError as error:
+        raise InputError(
+            f"file {shown(path.name)} cannot be read as code of its folder: {error.strerror}."
+        ) from None
+
+
+@contextmanager
+def _told_of_the_own(name: str, code: CodeFiles, copy: Path) -> Iterator[None]:
+    """Let errors name the user's files, and not their copies."""
+    try:
+        yield
+    except DpAuditError as error:
+        said = str(error)
+        if str(copy) in said:
+            own, _, _ = name.rpartition(":")
+            copied, _, _ = code.name_in(copy).rpartition(":")
+            error.args = (said.replace(copied, own).replace(str(copy), str(code.root)),)
+        raise
 
 
 @contextmanager
@@ -277,13 +314,13 @@ def _as_declared(what: str) -> Iterator[None]:
         raise InputError(f"the process of the code {what}.") from None
 
 
-def _target(name: str, code: CodeFiles, said: Mapping[str, Any]) -> Target:
-    """What is certified: as the sealed process declared it, with the code's hash from here."""
+def _target(name: str, digest: str, said: Mapping[str, Any]) -> Target:
+    """What is certified: as the sealed process declared it, with the hash of the copied code."""
     facts, seal = said["subject"], said["seal"]
     claim = facts["claim"]
     with _as_declared("declared what is no subject"):
         return Target(
-            SubjectRecord(name, facts["configuration"], code.digest, facts["location"]),
+            SubjectRecord(name, facts["configuration"], digest, facts["location"]),
             Plan.from_dict(facts["plan"]),
             None if claim is None else Claim.from_dict(claim),
             tuple(map(Finding.from_dict, facts["findings"])),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dpaudit.base import applications
+from dpaudit.base import applications, file_content, files
 from dpaudit.base.errors import InputError
+from dpaudit.project import targets
 from dpaudit.project.project_file import Code, SubjectEntry
-from dpaudit.project.targets import code_files
-from dpaudit.sealed import sandbox
+from dpaudit.project.targets import code_files, code_hash
+from dpaudit.sealed import public_files, sandbox
 from dpaudit.workflow.certifying import certify_target
 from dpaudit.workflow.checking import certify_entry
 from dpaudit.workflow.running import run_subject
+from dpaudit.workflow.sealing import is_sealable, sealed_run
 
 pytest.importorskip("duckdb")
 
@@ -196,3 +202,150 @@ def test_answers_are_held_to_no_sensitivity_of_a_mechanism_s_own(
     file.write_text(text)
     with pytest.raises(InputError, match="says itself how far a unit may move its answer"):
         run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+
+
+def between(monkeypatch: pytest.MonkeyPatch, path: Path, before: Any, after: Any) -> None:
+    """Do something after a file was found and before it is opened, and something after that."""
+    read = file_content.read_without_links
+
+    def reading(real: Path, limit: int) -> Any:
+        if real != path:
+            return read(real, limit)
+        before()
+        try:
+            return read(real, limit)
+        finally:
+            after()
+
+    monkeypatch.setattr(file_content, "read_without_links", reading)
+
+
+def swaps(own: Path, other: Path) -> dict[str, Callable[[], None]]:
+    """Ways to put a file, or the folder of one, in the place of a file of code or a public one."""
+
+    def link() -> None:
+        own.unlink()
+        own.symlink_to(other)
+
+    def folder() -> None:
+        shutil.copy(other, own.with_name("theirs"))
+        beside = own.parent.with_name("beside")
+        beside.mkdir()
+        shutil.copy(other, beside / own.name)
+        own.parent.rename(own.parent.with_name("before"))
+        own.parent.symlink_to(beside)
+
+    def pipe() -> None:
+        own.unlink()
+        os.mkfifo(own)
+
+    return {"link": link, "folder": folder, "pipe": pipe}
+
+
+@pytest.mark.parametrize("way", ["link", "folder", "pipe"])
+def test_code_that_is_swapped_for_a_link_is_not_copied(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (project / "package").mkdir()
+    (project / "package" / "__init__.py").touch()
+    rows = project / "package" / "rows.py"
+    rows.write_text("KEY = 1")
+    swap = swaps(rows, tmp_path / "hidden.csv")[way]
+    between(monkeypatch, rows, swap, lambda: None)
+    with pytest.raises(InputError, match=r"'rows\.py' cannot be read as code of its folder"):
+        run_subject(written(project, first="import package"), (), None, 1, tmp_path / "out")
+
+
+def test_what_is_certified_is_the_code_that_was_copied(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = written(project)
+    code = project / "counts.py"
+    expected = code_hash("counts", code)
+    between(monkeypatch, code, lambda: None, lambda: code.write_text("raise SystemExit"))
+    certificate, _ = run_subject(name, (), None, 1, tmp_path / "out")
+    assert certificate.subject.code_hash == expected
+    assert code_hash("counts", code) != expected
+
+
+@pytest.mark.parametrize("way", ["link", "folder", "pipe"])
+def test_a_public_file_that_is_swapped_for_a_link_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (tmp_path / "project" / "in").mkdir(parents=True)
+    public = tmp_path.resolve() / "project" / "in" / "prices.csv"
+    public.write_text("1")
+    (tmp_path / "hidden.csv").write_text(HIDDEN)
+    assert public_files.read_public(tmp_path / "project", "in/prices.csv")[1].data == b"1"
+    between(monkeypatch, public, swaps(public, tmp_path / "hidden.csv")[way], lambda: None)
+    with pytest.raises(InputError, match=r"'in/prices\.csv' is no file beside the code"):
+        public_files.read_public(tmp_path / "project", "in/prices.csv")
+
+
+def test_a_public_file_that_becomes_the_table_ends_the_run(project: Path) -> None:
+    """Its name is not that of the table when it is read, and its inode is, later."""
+    (project / "visits.csv").rename(project / "prices.csv")
+    name = written(project, public="('prices.csv',)")
+    with sealed_run(name, {}, [project], lambda text: None) as run:
+        (project / "prices.csv").rename(project / "visits.csv")
+        with pytest.raises(InputError, match=r"'prices\.csv' is the table itself"):
+            run.load({"seed": 1, "data": None}, tuple)
+
+
+def test_public_files_lie_beside_code_in_a_folder_of_the_project(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code imports from above, so that the copy begins there."""
+    (project / "shared_above.py").write_text("KEY = 1")
+    monkeypatch.syspath_prepend(str(project))
+    inner = project / "inner"
+    inner.mkdir()
+    shutil.move(project / "visits.csv", inner)
+    (inner / "prices.txt").write_text("19 francs")
+    name = written(inner, first="import shared_above", public="('prices.txt', 'counts.py')")
+    certificate, _ = run_subject(name, (), None, 1, tmp_path / "out")
+    assert certificate.run is not None
+    assert "19 francs" in certificate.run["summary"]["seen"]
+    assert "ann" not in certificate.run["summary"]["seen"]
+    assert certificate.seal is not None
+    assert certificate.seal.files["counts.py"] == files.sha256((inner / "counts.py").read_bytes())
+
+
+def test_imports_are_walked_once_by_a_run_and_never_to_ask_whether_it_is_sealed(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked = []
+    walk = targets.own_files
+    monkeypatch.setattr(targets, "own_files", lambda *of: walked.append(of) or walk(*of))
+    name = written(project)
+    assert is_sealable(name)
+    assert walked == []
+    run_subject(name, (), None, 1, tmp_path / "out")
+    assert len(walked) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "subject", "said"),
+    [
+        ("raise KeyError(__file__)", "Counts", "FILE cannot be imported: KeyError: 'FILE'."),
+        ("", "Other", "FILE has no 'Other'; it must be one of Counts."),
+        ("", "Counts.run", "FILE:Counts.run is no subject"),
+    ],
+)
+@pytest.mark.parametrize("named", ["counts.py", ""])
+def test_an_error_names_the_file_as_its_user_does(
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    subject: str,
+    said: str,
+    named: str,
+) -> None:
+    written(project, first=first)
+    monkeypatch.chdir(project)
+    file = named or str(project / "counts.py")
+    with pytest.raises(InputError) as refused:
+        run_subject(f"{file}:{subject}", (), None, 1, tmp_path / "out")
+    assert said.replace("FILE", file) in str(refused.value)
+    assert "dpaudit-code" not in str(refused.value)

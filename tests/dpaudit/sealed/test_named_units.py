@@ -1,0 +1,85 @@
+"""Rows of named units of a roster, rows of numbers, and made-up rows of a roster."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sealed_tables import COLUMNS, UNITS, held, random_table, write
+
+from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
+from dpaudit.base.errors import InputError
+from dpaudit.plan import Contribution
+from dpaudit.sealed.store import ReadTable, example, opened, with_data
+
+pytest.importorskip("duckdb")
+ROSTER = [unit for unit in UNITS if unit]
+
+
+def counted(times: int = 9) -> Plan:
+    part = Contribution(1e4, rows=10_000)
+    about = (PrivacyUnit("patient"), AddRemove(), TrustModel.CENTRAL)
+    counts = Invocation.bounded(DiscreteLaplace(1e4), part, *about, at="rows", count=times)
+    sums = Invocation.bounded(Laplace(1e9), Contribution(1e9), *about, at="sum", count=times)
+    return Plan.of(counts, sums)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_named_units_are_theirs_alone(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    table = random_table(rng)
+    named = rng.sample(ROSTER, 3)
+    with held(tmp_path, table, counted(), roster=ROSTER) as asked:
+        asked.ledger.count(asked.data.of_units(named), at="rows")
+        asked.ledger.count(asked.data.filter("age >= 18").of_units(named), at="rows")
+        asked.ledger.count(asked.data.of_units(named).filter("age >= 18"), at="rows")
+        every, *adults = [int(step.value) for step in asked.steps]
+    assert every == sum(row["who"] in named for row in table)
+    assert adults[0] == adults[1] <= every
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_numbers_have_them_as_columns(seed: int, tmp_path: Path) -> None:
+    table = random_table(random.Random(seed))
+    with held(tmp_path, table, counted()) as asked:
+        numbers, one = asked.data.vector(["age", "cost"]), asked.data.vector("cost")
+        asked.ledger.sum(numbers.rows().vector("value_1 + 2 * value_2"), at="sum")
+        asked.ledger.sum(asked.data.vector("coalesce(age, 0) + 2 * coalesce(cost, 0)"), at="sum")
+        asked.ledger.sum(one.rows().filter("value > 3").vector("value - 1"), at="sum")
+        asked.ledger.sum(asked.data.filter("cost > 3").vector("cost - 1"), at="sum")
+        two, same, above, again = [float(step.value) for step in asked.steps]
+        clipped = numbers.encode("clip", bound=2)
+        with pytest.raises(InputError, match="encoded; take the rows of them before"):
+            clipped.rows()
+    assert (two, above) == (same, again)
+
+
+@pytest.mark.parametrize(
+    ("units", "sentence"),
+    [
+        (["somebody"], "units must be a list of names of the roster"),
+        ([], "units must be a list"),
+        (["6", "6"], "units has a name twice"),
+        (["x' OR 1 = 1 --"], "units must be a list"),
+    ],
+)
+def test_other_names_are_refused(units: list[str], sentence: str, tmp_path: Path) -> None:
+    with (
+        held(tmp_path, [], counted(), roster=ROSTER) as asked,
+        pytest.raises(InputError, match=sentence),
+    ):
+        asked.data.of_units(units)
+
+
+def test_made_up_rows_are_of_the_roster(tmp_path: Path) -> None:
+    write(tmp_path / "rows.csv", [])
+    record = {"source": "rows.csv", "unit": "who", "columns": dict(COLUMNS), "roster": ROSTER}
+    table = ReadTable.of(record, tmp_path)
+    with ExitStack() as stack:
+        made = with_data(table, "synthetic 50", tmp_path, np.random.default_rng(0))
+        _, rows = opened(made, b"key", stack)
+        assert set(rows.units()) == set(ROSTER)
+        assert set(example(table, stack).units()) <= set(ROSTER)
