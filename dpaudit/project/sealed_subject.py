@@ -204,10 +204,10 @@ class OpenSubject(Subject):
         from dpaudit.sealed.operations import (
             FatalError,
             Operations,
-            Side,
             require_sealable,
             trial_of,
         )
+        from dpaudit.sealed.sums import Side
 
         plan = ledger.plan
         require_sealable(plan, data.table)

@@ -20,9 +20,10 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
 from dpaudit.project.sealed_subject import code_of
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.operations import Operations, Side, require_sealable, trial_of
+from dpaudit.sealed.operations import Operations, require_sealable, trial_of
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.store import ReadTable, example, opened
+from dpaudit.sealed.sums import Side
 from dpaudit.sealed.workers import OwnFunctions
 
 SECRET = bytes(range(32))
