@@ -185,9 +185,7 @@ _WORKER_WALLS = (
 )
 
 
-def confine_worker(
-    control: int, processor_seconds: int, memory_bytes: int, program: bytes
-) -> None:
+def confine_worker(control: int, processor_seconds: int, memory_bytes: int, program: bytes) -> None:
     """Confine the calling process, which a confined template made by :func:`cloning`.
 
     Args:
@@ -469,9 +467,7 @@ _LOAD, _MASK, _EQUAL, _GIVE = 0x20, 0x54, 0x15, 0x06  # BPF: LD|W|ABS, ALU|AND, 
 _ALLOW, _REFUSE, _END = 0x7FFF0000, 0x50000 | errno.EPERM, 0x80000000  # SECCOMP_RET
 
 
-def _given(
-    number: int, conditions: dict[int, tuple[int, int]], listed: int
-) -> list[_Instruction]:
+def _given(number: int, conditions: dict[int, tuple[int, int]], listed: int) -> list[_Instruction]:
     """What one call is given; of another, leave its number loaded for what follows."""
     code = [(_GIVE, 0, 0, listed), (_LOAD, 0, 0, 0)]
     for argument, (mask, value) in conditions.items():
@@ -604,7 +600,10 @@ def worker_tries(private: Sequence[str]) -> dict[str, str]:
             partial(_call, "ptrace", 0x4206, 2, None, None),
             partial(_call, "process_vm_readv", 2, word, 1, word, 1, 0),
         ],
-        "learn its number": [partial(direct, 39 if x86_64 else 172), partial(direct, 178)],
+        "learn its number": [
+            partial(direct, 39 if x86_64 else 172),
+            partial(direct, 186 if x86_64 else 178),  # gettid
+        ],
         "learn what the machine did": [
             partial(direct, 98 if x86_64 else 165, 0, word),  # getrusage
             partial(direct, 99 if x86_64 else 179, word),  # sysinfo
