@@ -10,7 +10,7 @@ import json
 import socket
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 _LENGTH = struct.Struct(">I")
 LONGEST = 2**28
@@ -27,6 +27,19 @@ class GoneError(ChannelError):
     """The other side is gone, or says nothing for as long as a socket waits."""
 
 
+class End(Protocol):
+    """What a channel reads and writes: a socket, or as much of one as it needs."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Write all of it."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Read some of it; nothing where there is no more."""
+
+    def close(self) -> None:
+        """Write nothing more."""
+
+
 class Channel:
     """One end of a socket.
 
@@ -36,8 +49,9 @@ class Channel:
         patience: seconds for which the other side may not read; without it, all there are.
     """
 
-    def __init__(self, end: socket.socket, limit: int = LONGEST, patience: int = 0) -> None:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", patience, 0))
+    def __init__(self, end: End, limit: int = LONGEST, patience: int = 0) -> None:
+        if patience and isinstance(end, socket.socket):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", patience, 0))
         self._socket = end
         self._limit = limit
 

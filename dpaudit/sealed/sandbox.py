@@ -42,6 +42,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +57,8 @@ LANDLOCK_ABI = 6
 
 # Which of two numbers a call has, and what the kernel calls the machine (AUDIT_ARCH).
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE, _GETPID = {"x86_64": 56, "aarch64": 220}, {"x86_64": 39, "aarch64": 172}
+_ALONE = 0x20000000 | 0x8000 | 17  # CLONE_NEWPID, CLONE_PARENT, SIGCHLD
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
@@ -165,8 +167,10 @@ def confine_template(descriptor: int) -> tuple[str, ...]:
         "no descriptor but one": partial(_close_descriptors, descriptor),
         "user, mount, network, IPC and UTS namespaces of its own": _leave_namespaces,
         "an empty, read-only root": partial(_move_root, {}),
+        "limits of files": partial(_set_limits, _FIXED_LIMITS),
         "no new privilege, no dump": partial(_drop_privileges, 1 << 21),  # CAP_SYS_ADMIN
         f"Landlock (ABI {abi})": partial(_restrict_files, {}),
+        "seccomp": partial(_restrict_calls, _template_program(platform.machine())),
     }
     _build(walls)
     return (*walls, *_WORKER_WALLS)
@@ -181,13 +185,11 @@ _WORKER_WALLS = (
 )
 
 
-def confine_worker(
-    descriptor: int, processor_seconds: int, memory_bytes: int, program: bytes
-) -> None:
-    """Confine the calling process, which a confined template made by :func:`clone_alone`.
+def confine_worker(control: int, processor_seconds: int, memory_bytes: int, program: bytes) -> None:
+    """Confine the calling process, which a confined template made by :func:`cloning`.
 
     Args:
-        descriptor: the one descriptor that it keeps, beside those of ``/dev/null``.
+        control: the descriptor that is the template's alone.
         processor_seconds: processor time after which the kernel ends it.
         memory_bytes: address space that it may use.
         program: what :func:`worker_program` made, once for all workers.
@@ -195,34 +197,39 @@ def confine_worker(
     Raises:
         OSError: if a wall is refused, and the process must end.
     """
-    _close_others(descriptor)
-    _limit(processor_seconds, memory_bytes)
-    _drop_privileges()
+    os.close(control)
+    _set_limits(_own_limits(processor_seconds, memory_bytes))
+    _drop_capabilities(0)
+    _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     _restrict_calls(program)
 
 
-def worker_program() -> bytes:
-    """The filter of the calls of a worker."""
-    return _filter(list(_worker_calls()), platform.machine())
+def _template_program(machine: str) -> bytes:
+    """The filter of a template: what its workers call, and what they give up as they begin."""
+    return _filter([*_worker_calls(), *_template_calls()], machine)
 
 
-def clone_alone() -> bool:
-    """Make a process with process numbers of its own; its parent is that of the calling process.
+def worker_program(machine: str = platform.machine()) -> bytes:
+    """The filter by which a worker gives up what its template calls beside; it is soon raised."""
+    beside = [(name, numbers, {}) for name, numbers, _ in _template_calls()]
+    return _filter(beside, machine, listed=_REFUSE, others=_ALLOW)
 
-    What it returns is all that the calling process ever learns of it, so that no process that is
-    made later can tell how many there were.
 
-    Returns:
-        Whether this is the new process.
+def cloning(really: Iterator[int]) -> Iterator[None]:
+    """Make a process with process numbers of its own at each step, whose parent is that of this.
+
+    What the calling process ever learns of it is nothing, so that no process that is made later can
+    tell how many there were. Nothing of Python's own code runs.
+
+    Args:
+        really: 1, or 0 to do all that this takes, without a process.
     """
-    # A function of PyDLL keeps Python's lock, which the new process so holds; and the number of the
-    # process, which would stay in the memory of this one, is not taken from the register.
-    call = ctypes.PyDLL(None).syscall
+    # A function of PyDLL keeps Python's lock, which the new process so holds; and the number of
+    # the process, which would stay in the memory of this one, is not taken from the register.
+    call, machine = ctypes.PyDLL(None).syscall, platform.machine()
     call.restype = None
-    flags = 0x20000000 | 0x8000 | signal.SIGCHLD  # CLONE_NEWPID, CLONE_PARENT
-    arguments = (_CLONE[platform.machine()], flags, 0, 0, 0, 0)
-    call(*map(ctypes.c_long, arguments))
-    return os.getpid() == 1
+    numbers = map((_GETPID[machine], _CLONE[machine]).__getitem__, really)
+    return map(call, numbers, repeat(_ALONE), *map(repeat, (0, 0, 0, 0)))
 
 
 def _build(walls: Mapping[str, Callable[[], None]]) -> None:
@@ -333,23 +340,42 @@ def _move_root(places: dict[Path, Path]) -> None:
 
 
 def _limit(processor_seconds: int, memory_bytes: int) -> None:
-    for limit, soft, hard in (
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_FSIZE, 0, 0),
-        (resource.RLIMIT_NPROC, 0, 0),
-        (resource.RLIMIT_NOFILE, _DESCRIPTORS, _DESCRIPTORS),
-        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
-        (resource.RLIMIT_CPU, processor_seconds, processor_seconds + 1),  # SIGXCPU, then SIGKILL
-    ):
+    _set_limits(_FIXED_LIMITS)
+    _set_limits(_own_limits(processor_seconds, memory_bytes))
+
+
+_Limits = Sequence[tuple[str, int, int]]
+_FIXED_LIMITS: _Limits = (
+    ("RLIMIT_CORE", 0, 0),
+    ("RLIMIT_FSIZE", 0, 0),
+    ("RLIMIT_NOFILE", _DESCRIPTORS, _DESCRIPTORS),
+)
+
+
+def _own_limits(processor_seconds: int, memory_bytes: int) -> _Limits:
+    return (
+        ("RLIMIT_NPROC", 0, 0),
+        ("RLIMIT_AS", memory_bytes, memory_bytes),
+        ("RLIMIT_CPU", processor_seconds, processor_seconds + 1),  # SIGXCPU, then SIGKILL
+    )
+
+
+def _set_limits(limits: _Limits) -> None:
+    for name, soft, hard in limits:
+        limit = getattr(resource, name)
         try:
             resource.setrlimit(limit, (soft, hard))
         except ValueError:  # whoever started the process allows less
             resource.setrlimit(limit, (resource.getrlimit(limit)[1],) * 2)
 
 
-def _drop_privileges(kept: int = 0) -> None:
+def _drop_capabilities(kept: int) -> None:
     version_3, sets = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", kept, kept, 0, 0, 0, 0)
     _call("capset", version_3, sets)
+
+
+def _drop_privileges(kept: int = 0) -> None:
+    _drop_capabilities(kept)
     _call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     refuse_dumps()
@@ -428,14 +454,22 @@ def _worker_calls() -> Iterator[_Allowed]:
     yield "sendto", (44, 206), {4: (_POINTER, 0)}
 
 
+def _template_calls() -> Iterator[_Allowed]:
+    """What the template of workers calls beside, and what a worker does to be confined."""
+    yield from _unconditional(
+        "recvmsg 47 212, close 3 57, getpid 39 172, prlimit64 302 261, capset 126 91, prctl 157 167"
+    )
+    yield "clone", (_CLONE["x86_64"], _CLONE["aarch64"]), {0: (_POINTER, _ALONE)}
+
+
 _Instruction = tuple[int, int, int, int]
 _LOAD, _MASK, _EQUAL, _GIVE = 0x20, 0x54, 0x15, 0x06  # BPF: LD|W|ABS, ALU|AND, JMP|JEQ, RET
 _ALLOW, _REFUSE, _END = 0x7FFF0000, 0x50000 | errno.EPERM, 0x80000000  # SECCOMP_RET
 
 
-def _allow(number: int, conditions: dict[int, tuple[int, int]]) -> list[_Instruction]:
-    """Allow one call; otherwise leave the number of the call loaded for what follows."""
-    code = [(_GIVE, 0, 0, _ALLOW), (_LOAD, 0, 0, 0)]
+def _given(number: int, conditions: dict[int, tuple[int, int]], listed: int) -> list[_Instruction]:
+    """What one call is given; of another, leave its number loaded for what follows."""
+    code = [(_GIVE, 0, 0, listed), (_LOAD, 0, 0, 0)]
     for argument, (mask, value) in conditions.items():
         for half in (0, 32):
             bits, wanted = mask >> half & _INT, value >> half & _INT
@@ -445,15 +479,17 @@ def _allow(number: int, conditions: dict[int, tuple[int, int]]) -> list[_Instruc
     return [(_EQUAL, 0, len(code), number), *code]
 
 
-def _filter(calls: Sequence[_Allowed], machine: str) -> bytes:
+def _filter(
+    calls: Sequence[_Allowed], machine: str, listed: int = _ALLOW, others: int = _REFUSE
+) -> bytes:
     """Allow what is listed, refuse all else, and end who calls as another machine would."""
     column, name = _MACHINES[machine]
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, name), (_GIVE, 0, 0, _END), (_LOAD, 0, 0, 0)]
     # Numbers of x32 are those of x86_64 and one bit, so that they equal none of these.
     for _, numbers, conditions in calls:
         if numbers[column] >= 0:
-            code += _allow(numbers[column], conditions)
-    return b"".join(struct.pack("=HBBI", *one) for one in [*code, (_GIVE, 0, 0, _REFUSE)])
+            code += _given(numbers[column], conditions, listed)
+    return b"".join(struct.pack("=HBBI", *one) for one in [*code, (_GIVE, 0, 0, others)])
 
 
 def _restrict_calls(code: bytes) -> None:
@@ -564,7 +600,10 @@ def worker_tries(private: Sequence[str]) -> dict[str, str]:
             partial(_call, "ptrace", 0x4206, 2, None, None),
             partial(_call, "process_vm_readv", 2, word, 1, word, 1, 0),
         ],
-        "learn its number": [partial(direct, 39 if x86_64 else 172), partial(direct, 178)],
+        "learn its number": [
+            partial(direct, 39 if x86_64 else 172),
+            partial(direct, 186 if x86_64 else 178),  # gettid
+        ],
         "learn what the machine did": [
             partial(direct, 98 if x86_64 else 165, 0, word),  # getrusage
             partial(direct, 99 if x86_64 else 179, word),  # sysinfo

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import ast
 import base64
+import ctypes
 import gc
 import importlib
-import importlib.abc
 import importlib.util
 import io
+import itertools
+import operator
 import os
 import pickle
 import random
@@ -31,12 +33,13 @@ from typing import Any
 
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed import sandbox
-from dpaudit.sealed.channel import Channel, ChannelError, GoneError
+from dpaudit.sealed.channel import Channel, ChannelError
 
 _LIBRARIES = frozenset({"dpaudit", "numpy", "scipy"})
 """What a function may import beside Python's own modules and the files of the code."""
-SPAWN, CALL = b"s", b"c"
-"""Words of the custodian: one more worker, or what the next workers are to do."""
+IDLE, SPAWN, CALL = b"\0", b"\1", b"\2"
+"""Words of the custodian: all that a worker takes, without one; one more worker; and what the next
+workers are to do."""
 
 
 def main(descriptor: int) -> None:
@@ -45,8 +48,8 @@ def main(descriptor: int) -> None:
     Args:
         descriptor: of the socket to the custodian.
     """
-    control = socket.socket(fileno=descriptor)
-    channel = Channel(control)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=descriptor))
     try:
         job = channel.receive()
         code = Code.read(job["paths"], job["packages"], job["functions"])
@@ -58,11 +61,12 @@ def main(descriptor: int) -> None:
             channel.send({"unsealed": str(error)})
             return
         code.take_imports_over()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        template = _Template(control, channel, code, size)
+        sys.stdout = sys.stderr = _Nothing()
+        template = _Template(descriptor, channel, code, size)
+        channel.send({"means": list(means)})
+        gc.disable()  # it would collect at one worker or another
         gc.collect()
         gc.freeze()  # a worker's collector leaves what it shares with the template as it is
-        channel.send({"means": list(means)})
         template.serve()
     except ChannelError:
         pass  # the custodian has gone on without this process
@@ -75,7 +79,7 @@ def _address_space() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Code:
     """The author's modules that a function can come to, compiled and not run.
 
     Args:
@@ -163,7 +167,11 @@ class Code(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name not in self._modules:
             return None
         _, file, is_package = self._modules[name]
-        return importlib.util.spec_from_loader(name, self, origin=file, is_package=is_package)
+        loader: Any = self
+        return importlib.util.spec_from_loader(name, loader, origin=file, is_package=is_package)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to Python to make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run a module of the code; a package's own file when something of it is asked for.
@@ -205,17 +213,34 @@ def _imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[tuple
                 yield ".".join(map(str, own)), names
 
 
+class _Message(ctypes.Structure):
+    """A message with a descriptor, as ``recvmsg`` takes it."""
+
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint),
+        ("parts", ctypes.c_void_p),
+        ("number_of_parts", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
 class _Template:
     """What makes workers, as the custodian says.
 
+    What it does for one worker leaves its memory as it was, so that no later one can tell how many
+    there were.
+
     Args:
-        control: the socket to the custodian.
+        control: descriptor of the socket to the custodian.
         channel: of that socket.
         code: the author's modules.
         size: bytes of address space that this process takes.
     """
 
-    def __init__(self, control: socket.socket, channel: Channel, code: Code, size: int) -> None:
+    def __init__(self, control: int, channel: Channel, code: Code, size: int) -> None:
         self._control = control
         self._channel = channel
         self._code = code
@@ -223,46 +248,67 @@ class _Template:
         self._program = sandbox.worker_program()
         self._generator = Generator()
         self._call: dict[str, Any] = {}
+        self._word = (ctypes.c_ubyte * 1)()
+        self._ancillary = (ctypes.c_int * 6)()  # length, of two; level, kind, descriptor, room
+        self._part = (ctypes.c_void_p * 2)(ctypes.addressof(self._word), 1)
+        parts, ancillary = map(ctypes.addressof, (self._part, self._ancillary))
+        self._message = _Message(None, 0, parts, 1, ancillary, 0, 0)
 
     def serve(self) -> None:
-        """Make one worker for each word, each with the socket that comes with it.
-
-        Raises:
-            ChannelError: when the custodian has gone.
-        """
+        """Make one worker for each word, each with the socket that comes with it."""
+        steps = self._steps()
         while True:
-            word, ancillary, _, _ = self._control.recvmsg(1, socket.CMSG_SPACE(4))
-            if word == CALL:
-                call = self._channel.receive()
-                call["parameters"] = {k: _read(v) for k, v in call.get("parameters", {}).items()}
-                self._call = call
-            elif word == SPAWN:
-                ((_, _, descriptor),) = ancillary
-                self._spawn(int.from_bytes(descriptor, sys.byteorder))
-            else:
-                raise GoneError("the other side is gone")
+            self._message.control_length = ctypes.sizeof(self._ancillary)
+            any(map(next, itertools.cycle(steps)))
+            if os.getpid() == 1:
+                try:
+                    self._work(self._ancillary[4])
+                finally:
+                    os._exit(0)
+            if self._word[0] != CALL[0]:
+                return  # the custodian has gone
+            self._hear()
 
-    def _spawn(self, descriptor: int) -> None:
-        if sandbox.clone_alone():
-            try:
-                self._work(descriptor)
-            finally:
-                os._exit(0)
-        os.close(descriptor)
+    def _steps(self) -> list[Iterator[object]]:
+        """What is done for one word after another, each until one of them is true.
+
+        These are functions of C alone. Python notes in its own code how often that ran (PEP 659),
+        which a worker could read; and objects that are made beside each other and freed exchange
+        their places.
+        """
+        library, always = ctypes.PyDLL(None), itertools.repeat  # which keeps Python's lock
+        word, ancillary = always(self._word), always(self._ancillary)
+        message = always(ctypes.byref(self._message))
+        received = map(library.recvmsg, always(self._control), message, always(0))
+        words = map(operator.getitem, word, always(0))
+        made = sandbox.cloning(map(operator.getitem, word, always(0)))
+        given = map(operator.getitem, ancillary, always(4))
+        return [
+            map(operator.ne, received, always(1)),
+            map(operator.eq, words, always(CALL[0])),
+            made,
+            map(operator.eq, map(operator.call, always(os.getpid)), always(1)),
+            map(library.close, given),
+        ]
+
+    def _hear(self) -> None:
+        self._call = {}
+        call = self._channel.receive()
+        call["parameters"] = {k: _read(v) for k, v in call.get("parameters", {}).items()}
+        self._call = call
 
     def _work(self, descriptor: int) -> None:
         """Be a worker."""
         call = self._call
         limits = call["processor_seconds"], self._size + call["memory_bytes"]
-        channel = Channel(socket.socket(fileno=descriptor))
-        self._control.detach()
-        sandbox.confine_worker(descriptor, *limits, self._program)
+        sandbox.confine_worker(self._control, *limits, self._program)
+        channel = Channel(_End(descriptor))
         os.write(descriptor, b"h")  # by which the custodian learns the number of this process
+        gc.enable()
         if "tries" in call:
             channel.send({"tries": sandbox.worker_tries(call["tries"])})
             return
         given = channel.receive()
-        sys.stdout = sys.stderr = _Nothing()
         try:
             channel.send(self._value(call, given))
         except BaseException as error:  # noqa: BLE001  # made-up records alone have it read
@@ -345,6 +391,23 @@ def _read(value: Any) -> Any:
     if (numpy := sys.modules.get("numpy")) is None:
         return value["array"]
     return numpy.array(value["array"], dtype=value["type"]).reshape(value["shape"])
+
+
+class _End:
+    """A socket by its descriptor: a worker makes no object of Python's for it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def sendall(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def recv(self, size: int) -> bytes:
+        return os.read(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 class _Nothing(io.TextIOBase):

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
-from dpaudit.sealed.template import CALL, SPAWN, Generator, value_of, words_of
+from dpaudit.sealed.template import CALL, IDLE, SPAWN, Generator, value_of, words_of
 
 PROCESSOR_SECONDS = 10
 """What a function may use for one unit; its own time, not that of a clock."""
@@ -31,12 +31,21 @@ MEMORY_BYTES = 2**30
 """What a function may use for one unit, beside what its process has from the beginning."""
 LONGEST_STATE = 2**22
 """Characters of the state of a unit."""
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "GLIBC_TUNABLES": "glibc.pthread.rseq=0",  # by which the kernel writes which processor it is on
+}
 _CREDENTIALS = struct.Struct("3i")
 """Numbers of a process, its user and its group."""
 _NUMBER = 32
 """Characters of a number of a value, with room for signs and spaces."""
 _PATIENCE = 600
 """Seconds for which a worker may take that does not use its own time: the machine is stuck."""
+
+
+_IDLE_ROUNDS = 2
+"""Words after each order by which the template does all but make a worker."""
 
 
 class MachineError(Exception):
@@ -148,7 +157,7 @@ class Workers:
                 [*words, str(other.fileno())],
                 pass_fds=(other.fileno(),),
                 cwd="/",
-                env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
+                env=_ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -189,9 +198,12 @@ class Workers:
             return list(pool.map(lambda job: self._work(job, call.limit), jobs))
 
     def _order(self, call: Mapping[str, Any]) -> None:
-        with self._lock:
+        own, other = socket.socketpair()
+        with self._lock, own, other:
             self._control.sendall(CALL)
             self._channel.send(call)
+            for _ in range(_IDLE_ROUNDS):  # so that the first worker is made as the others are
+                socket.send_fds(self._control, [IDLE], [other.fileno()])
 
     def _work(self, job: Job | None, limit: int) -> dict[str, Any]:
         own, other = socket.socketpair()

@@ -519,8 +519,12 @@ def test_a_process_with_threads_is_not_confined():
 
 def verdict(machine: str, audited: int, number: int, *arguments: int) -> int:
     """What the filter gives, by an interpreter of the few instructions that it has."""
+    return given(sandbox._filter(list(sandbox._calls()), machine), audited, number, *arguments)
+
+
+def given(program: bytes, audited: int, number: int, *arguments: int) -> int:
+    """The same of any filter."""
     memory = struct.pack("=IIQ6Q", number, audited, 0, *(*arguments, *[0] * 6)[:6])
-    program = sandbox._filter(list(sandbox._calls()), machine)
     code, at, loaded = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:
         instruction, yes, no, value = code[at]
@@ -564,6 +568,53 @@ def test_the_filter_of_both_machines(machine, audited, openat, sendto, fcntl, pr
     assert of(kill, 0, 0) == of(clone) == of(435) == of(0x40000000 + openat) == REFUSE
     assert of(0xFFFFFFFF) == REFUSE
     assert verdict(machine, 0x40000003, openat) == END
+
+
+@pytest.mark.parametrize(
+    ("machine", "audited", "own", "beside", "clone"),
+    [
+        (
+            "x86_64",
+            0xC000003E,
+            {0, 1, 9, 10, 11, 12, 15, 25, 28, 44, 45, 60, 231},
+            {3, 39, 47, 126, 157, 302},
+            56,
+        ),
+        (
+            "aarch64",
+            0xC00000B7,
+            {63, 64, 222, 226, 215, 214, 139, 216, 233, 206, 207, 93, 94},
+            {57, 172, 212, 91, 167, 261},
+            220,
+        ),
+    ],
+)
+def test_the_filters_of_template_and_worker(machine, audited, own, beside, clone):
+    """A worker has both of them, and what one refuses is refused; numbers are the kernel's tables'."""
+    template, worker = sandbox._template_program(machine), sandbox.worker_program(machine)
+
+    def both(*call: int) -> bool:
+        return given(template, audited, *call) == given(worker, audited, *call) == ALLOW
+
+    dont_need = (0, 0, 4)
+    assert {number for number in range(600) if both(number, *dont_need)} == own
+    assert {
+        number
+        for number in range(600)
+        if given(template, audited, number, *dont_need) == ALLOW and not both(number, *dont_need)
+    } == beside
+    alone = 0x20000000 | 0x8000 | signal.SIGCHLD
+    assert given(template, audited, clone, alone) == ALLOW
+    for flags in (0, signal.SIGCHLD, alone | 0x100, alone | 0x10000, alone | HIGH):
+        assert given(template, audited, clone, flags) == REFUSE
+    assert not both(clone, alone)
+    mmap, madvise, sendto = (9, 28, 44) if machine == "x86_64" else (222, 233, 206)
+    assert both(mmap, 0, 9, 3, 0x22)
+    assert not both(mmap, 0, 9, 3, 0x21)
+    assert not both(mmap, 0, 9, 3, 0x23)
+    assert not both(madvise, 0, 0, 12)
+    assert not both(sendto, 3, 1, 1, 0, 1)
+    assert given(template, 0x40000003, 0) == given(worker, 0x40000003, 0) == END
 
 
 def test_a_fault_of_ours_is_no_reason_to_skip():
