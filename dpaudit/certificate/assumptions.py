@@ -450,8 +450,8 @@ def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Know
     public = f"That {public} may read and a table that is joined are public, their author says."
     known = _of_table(plan, run, told, public)
     if seal.functions:
-        held = f"A process that holds rows of one {plan.unit} alone makes each value"
-        known[Premise.OWN_VALUES] = (Standing.ENFORCED, f"{held}; a clock may tell it more.")
+        own = f"A process that holds rows of one {plan.unit} alone, and no clock, makes each value."
+        known[Premise.OWN_VALUES] = (Standing.ENFORCED, own)
     if known[Premise.SAMPLING][0] is Standing.ENFORCED:
         why = f"{by} The ledger of another process drew each sample, of which it holds a handle."
         known[Premise.SAMPLING] = (Standing.ENFORCED, why)

@@ -22,7 +22,7 @@ from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import FLOAT_NOISE, delta_findings, plan_findings
-from dpaudit.certificate.records import ReleaseRecord, SealRecord, SubjectRecord
+from dpaudit.certificate.records import NEVER_SEALED, ReleaseRecord, SealRecord, SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
@@ -126,7 +126,7 @@ def certify(
         plan=plan,
         guarantee=proved,
         findings=every,
-        not_covered=(*not_covered, *(() if seal is None else seal.not_covered)),
+        not_covered=(*not_covered, *(NEVER_SEALED if seal is not None else ())),
         versions=versions(),
         filtered=filtered,
         release=release,

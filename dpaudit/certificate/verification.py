@@ -24,6 +24,7 @@ from dpaudit.certificate.findings import FLOAT_NOISE, MADE_UP, is_drawn_exactly,
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.records import (
     MEANS,
+    NEVER_SEALED,
     SUCCEEDED,
     ReleaseRecord,
     SealRecord,
@@ -152,7 +153,7 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
     for name, failed in seal.tries.items():
         if not failed or SUCCEEDED in failed.casefold():
             raise TamperedError(f"seal.tries do not say how {shown(name)} failed.")
-    if certificate.versions == versions() and not {*seal.not_covered} <= {*certificate.not_covered}:
+    if certificate.versions == versions() and not {*NEVER_SEALED} <= {*certificate.not_covered}:
         raise TamperedError("not_covered lacks what no sealed run covers.")
 
 

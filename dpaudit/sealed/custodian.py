@@ -93,6 +93,7 @@ class _Custodian:
     job: Mapping[str, Any]
     stack: ExitStack
     analyst: Channel = field(init=False)
+    process: int = field(init=False)
     left_to_say: int = _LONGEST_SAID
     declared: bool = False
     functions: tuple[tuple[str, str], ...] = ()
@@ -132,6 +133,7 @@ class _Custodian:
                 stderr=subprocess.DEVNULL,
             )
         self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
+        self.process = child.pid
         self.stack.callback(_end, child, self.analyst)
         wanted = (
             *("name", "settings", "paths", "packages", "private"),
@@ -281,7 +283,8 @@ class _Custodian:
             if "result" in said:
                 return _kept(message_field(said, "result", dict))
             try:
-                answer = operations.answer(said)
+                with _stopped(self.process):
+                    answer = operations.answer(said)
             except FatalError:
                 raise UnsupportedError(FATAL) from None
             self._tell(answer)
@@ -392,6 +395,18 @@ def _environment() -> dict[str, str]:
     """What the analyst may know of the environment: nothing."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     return dict.fromkeys(threads, "1") | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@contextmanager
+def _stopped(process: int) -> Iterator[None]:
+    """Let the analyst stand still meanwhile: it could else count how long an answer takes."""
+    os.kill(process, signal.SIGSTOP)
+    with suppress(ChildProcessError):
+        os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def _end(child: subprocess.Popen[bytes], analyst: Channel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError
 
 _NUMBERS = {"bool", *(f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64))}
+_WRITTEN = ({"array", "type", "shape"}, {"counts"}, {"list"})
 _NUMBERS |= {"float16", "float32", "float64"}
 
 
@@ -47,11 +49,14 @@ def require_readable(value: Any) -> None:
         InputError: if it is such a value.
     """
     try:
+        if isinstance(value, dict) and value.keys() not in _WRITTEN:
+            raise InputError("a parameter is no number, text, list or array.")
         if isinstance(value, dict) and "array" in value and value["type"] not in _NUMBERS:
             raise InputError("an array is of no numbers; it must be of integers, floats or truths.")
         for each in value["list"] if isinstance(value, dict) and "list" in value else ():
             require_readable(each)
         read(value)
+        json.dumps(value, allow_nan=False)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise

@@ -102,10 +102,11 @@ class UnitValues:
         A value that is none, of another shape or not finite is the default.
         """
         if "value" not in said:
-            return self.default, str(said.get("failed", "it used up its time or memory"))
+            why = said.get("failed")
+            return self.default, why if isinstance(why, str) else "it used up its time or memory"
         try:
             value = np.array(said["value"], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             return self.default, "it returned no number, nor an array of numbers"
         if value.shape != self.shape:
             return self.default, f"it returned an array of shape {value.shape}"
@@ -228,8 +229,6 @@ class UnitFunctions:
     def values(self, wanted: UnitValues, rows: Rows, store: Store) -> tuple[list[int], Whole]:
         """The codes of the units of rows, and their values, shape (n, entries)."""
         units = store.records(rows)
-        if not units:  # as on a table without rows
-            return [], np.zeros((0, wanted.call.entries), dtype=np.int64)
         self._names = self._names or store.units()
         key = hmac.digest(self._secret, str(self._calls).encode(), "sha256")
         states = self._states.setdefault(wanted.state, {})
@@ -238,11 +237,13 @@ class UnitFunctions:
             wanted.job(records, self._names[code], key, states.get(code, ""))
             for code, records in units
         ]
-        values = []
+        values: list[Whole] = []
         for code, said in zip(codes, self._functions.run(wanted.call, jobs), strict=True):
             value, wrong = wanted.of(said)
             values.append(value)
             self.defaults[wanted.call.name] += bool(wrong)
             if wanted.state and not wrong:
-                states[code] = str(said.get("state", ""))
-        return codes, np.stack(values)
+                state = said.get("state")
+                states[code] = state if isinstance(state, str) else ""
+        whole = np.array(values, dtype=np.int64)
+        return codes, whole.reshape(len(codes), wanted.call.entries)

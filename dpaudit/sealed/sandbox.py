@@ -31,6 +31,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import platform
 import signal
@@ -40,6 +41,7 @@ import stat
 import struct
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
@@ -57,6 +59,7 @@ LANDLOCK_ABI = 6
 
 # Which of two numbers a call has, and what the kernel calls the machine (AUDIT_ARCH).
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_CLOCK_CALLS = {"x86_64": (228, 98), "aarch64": (113, 165)}
 _CLONE, _GETPID = {"x86_64": 56, "aarch64": 220}, {"x86_64": 39, "aarch64": 172}
 _ALONE = 0x20000000 | 0x8000 | 17  # CLONE_NEWPID, CLONE_PARENT, SIGCHLD
 
@@ -127,7 +130,7 @@ def confine(
         UnsealableError: a wall is refused. The process is half confined then, and must end.
     """
     abi = _check_machine()
-    places = _places(readable)
+    places, clocks = _places(readable), _clock_pages()
     calls = list(_calls())
     walls: dict[str, Callable[[], None]] = {
         "no descriptor but one": partial(_close_descriptors, descriptor),
@@ -137,6 +140,7 @@ def confine(
             _limit, processor_seconds, memory_bytes
         ),
         "no capability, no new privilege, no dump": _drop_privileges,
+        "no clock": partial(_remove_clocks, clocks),
         f"Landlock (ABI {abi})": partial(_restrict_files, places),
         f"seccomp, {len({name for name, *_ in calls})} calls allowed": partial(
             _restrict_calls, _filter(calls, platform.machine())
@@ -162,13 +166,14 @@ def confine_template(descriptor: int) -> tuple[str, ...]:
     Raises:
         UnsealableError: a wall is refused. The process is half confined then, and must end.
     """
-    abi = _check_machine()
+    abi, clocks = _check_machine(), _clock_pages()
     walls: dict[str, Callable[[], None]] = {
         "no descriptor but one": partial(_close_descriptors, descriptor),
         "user, mount, network, IPC and UTS namespaces of its own": _leave_namespaces,
         "an empty, read-only root": partial(_move_root, {}),
         "limits of files": partial(_set_limits, _FIXED_LIMITS),
         "no new privilege, no dump": partial(_drop_privileges, 1 << 21),  # CAP_SYS_ADMIN
+        "no clock": partial(_remove_clocks, clocks),
         f"Landlock (ABI {abi})": partial(_restrict_files, {}),
         "seccomp": partial(_restrict_calls, _template_program(platform.machine())),
     }
@@ -211,7 +216,7 @@ def _template_program(machine: str) -> bytes:
 
 def worker_program(machine: str = platform.machine()) -> bytes:
     """The filter by which a worker gives up what its template calls beside; it is soon raised."""
-    beside = [(name, numbers, {}) for name, numbers, _ in _template_calls()]
+    beside: list[_Allowed] = [(name, numbers, {}) for name, numbers, _ in _template_calls()]
     return _filter(beside, machine, listed=_REFUSE, others=_ALLOW)
 
 
@@ -381,6 +386,68 @@ def _drop_privileges(kept: int = 0) -> None:
     refuse_dumps()
 
 
+# mov eax, -38; ret: "the kernel has no such call" (ENOSYS), after which the C library calls it.
+_NO_CALL = {
+    "x86_64": bytes.fromhex("b8daffffffc3"),
+    "aarch64": bytes.fromhex("a0048092c0035fd6"),
+}
+
+
+def _clock_pages() -> list[tuple[int, int, bool]]:
+    """Start and length of what the kernel maps for clocks to be read, and whether it is code."""
+    found = []
+    for line in Path("/proc/self/maps").read_text("ascii", "replace").splitlines():
+        place, *_, name = line.split()
+        if name.startswith(("[vvar", "[vdso")):
+            start, end = (int(each, 16) for each in place.split("-"))
+            found.append((start, end - start, name == "[vdso]"))
+    return found
+
+
+def _remove_clocks(pages: Sequence[tuple[int, int, bool]]) -> None:
+    """Leave nothing to read a clock from: neither the kernel's pages nor the counter of cycles.
+
+    The C library asks code of the kernel for the time, which is made to say that it cannot; then
+    the library makes a call, which is refused. So that modules that ask for the time do not fail,
+    those of Python say that it is 0.
+    """
+    _call("prctl", 26, 2, 0, 0, 0)  # PR_SET_TSC, PR_TSC_SIGSEGV
+    for start, length, is_code in pages:
+        if not is_code:
+            _call("munmap", ctypes.c_void_p(start), length)
+            continue
+        failure, image = _NO_CALL[platform.machine()], ctypes.string_at(start, length)
+        _call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_WRITE)
+        for place in _functions_of(image):
+            ctypes.memmove(start + place, failure, len(failure))
+        _call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_EXEC)
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
+        setattr(time, name, lambda: 0.0)
+        setattr(time, f"{name}_ns", lambda: 0)
+    time.sleep = lambda seconds: None
+
+
+def _functions_of(image: bytes) -> set[int]:
+    """Where the functions of a shared object begin, by its dynamic symbols."""
+    headers, (size, number) = (
+        struct.unpack_from("=Q", image, 40)[0],
+        struct.unpack_from("=HH", image, 58),
+    )
+    found = set()
+    for header in range(headers, headers + size * number, size):
+        kind = struct.unpack_from("=I", image, header + 4)[0]
+        offset, length = struct.unpack_from("=QQ", image, header + 24)
+        if kind == 11:  # SHT_DYNSYM
+            for _, info, _, section, place, _ in struct.iter_unpack(
+                "=IBBHQQ", image[offset : offset + length]
+            ):
+                if info & 15 == 2 and section:  # STT_FUNC
+                    found.add(place)
+    if not found:
+        raise OSError(errno.ENOENT, "the kernel's code has no functions")
+    return found
+
+
 def _restrict_files(places: dict[Path, Path]) -> None:
     """Landlock: refuse all that it knows to refuse, but reading the places."""
     read_file, read_folder = 1 << 2, 1 << 3
@@ -401,12 +468,11 @@ _ALLOWED = """
 read 0 63, readv 19 65, pread64 17 67, write 1 64, writev 20 66, close 3 57, lseek 8 62, dup 32 23
 stat 4 -1, lstat 6 -1, fstat 5 80, newfstatat 262 79, statx 332 291, getdents64 217 61
 access 21 -1, faccessat 269 48, faccessat2 439 439, readlink 89 -1, readlinkat 267 78, getcwd 79 17
-mmap 9 222, mprotect 10 226, munmap 11 215, mremap 25 216, madvise 28 233, brk 12 214
+mmap 9 222, mprotect 10 226, munmap 11 215, mremap 25 216, brk 12 214
 rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139, sigaltstack 131 132
 restart_syscall 219 128, exit 60 93, exit_group 231 94, futex 202 98, sched_yield 24 124
 getpid 39 172, gettid 186 178, getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177
-clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, nanosleep 35 101, time 201 -1
-gettimeofday 96 169, getrlimit 97 163, getrusage 98 165, uname 63 160, getrandom 318 278
+clock_nanosleep 230 115, nanosleep 35 101, getrlimit 97 163, uname 63 160, getrandom 318 278
 poll 7 -1, ppoll 271 73, select 23 -1, pselect6 270 72, recvfrom 45 207
 """
 _INT, _POINTER = (1 << 32) - 1, (1 << 64) - 1
@@ -449,6 +515,8 @@ brk 12 214, rt_sigreturn 15 139, exit 60 93, exit_group 231 94
 
 def _worker_calls() -> Iterator[_Allowed]:
     yield from _unconditional(_WORKER_ALLOWED)
+    for advice in (4, 14):  # MADV_DONTNEED, MADV_HUGEPAGE
+        yield "madvise", (28, 233), {2: (_INT, advice)}
     yield "mmap", (9, 222), {3: (1, 0)}  # neither MAP_SHARED nor MAP_SHARED_VALIDATE
     yield "madvise", (28, 233), {2: (_INT, 4)}  # MADV_DONTNEED
     yield "sendto", (44, 206), {4: (_POINTER, 0)}
@@ -561,6 +629,7 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
         "signal the parent": [partial(os.kill, parent, 0), partial(os.pidfd_open, parent)],
         "shared memory": [partial(_call, "shmget", 0, 8, 0o600), partial(os.memfd_create, "a")],
         "inherited descriptors": [_other_descriptors],
+        "read a clock": _clocks(),
         "/proc of others": [partial(os.listdir, "/proc"), partial(os.stat, f"/proc/{parent}")],
         "take a wall down": [
             partial(_call, "unshare", 0x10000000),
@@ -569,6 +638,18 @@ def tries(private: Sequence[str], parent: int) -> dict[str, str]:
         ],
     }
     return {name: _failures(calls) for name, calls in attempts.items() if calls}
+
+
+def _clocks() -> list[Callable[[], object]]:
+    """Ways to read a clock, by the C library and without it."""
+    word, (number, of_process) = ctypes.create_string_buffer(1024), _CLOCK_CALLS[platform.machine()]
+    return [
+        partial(time.clock_gettime, time.CLOCK_MONOTONIC),
+        partial(time.clock_gettime, 6),  # CLOCK_MONOTONIC_COARSE
+        partial(time.clock_gettime, time.CLOCK_PROCESS_CPUTIME_ID),
+        partial(_call, "syscall", number, 1, word),
+        partial(_call, "syscall", of_process, 0, word),  # getrusage
+    ]
 
 
 def worker_tries(private: Sequence[str]) -> dict[str, str]:
@@ -605,10 +686,9 @@ def worker_tries(private: Sequence[str]) -> dict[str, str]:
             partial(direct, 186 if x86_64 else 178),  # gettid
         ],
         "learn what the machine did": [
-            partial(direct, 98 if x86_64 else 165, 0, word),  # getrusage
             partial(direct, 99 if x86_64 else 179, word),  # sysinfo
             partial(direct, 100 if x86_64 else 153, word),  # times
-            partial(direct, 228 if x86_64 else 113, 1, word),  # clock_gettime
+            *_clocks(),
             partial(os.fstat, 0),
             partial(os.getrandom, 8),
         ],

@@ -37,6 +37,10 @@ from dpaudit.sealed.channel import Channel, ChannelError
 
 _LIBRARIES = frozenset({"dpaudit", "numpy", "scipy"})
 """What a function may import beside Python's own modules and the files of the code."""
+_WITH_EFFECTS = frozenset(
+    ["antigravity", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo"]
+)
+"""Modules of Python that do something when they are imported."""
 IDLE, SPAWN, CALL = b"\0", b"\1", b"\2"
 """Words of the custodian: all that a worker takes, without one; one more worker; and what the next
 workers are to do."""
@@ -149,7 +153,9 @@ class Code:
         root = name.partition(".")[0]
         if root in self._modules or not (root in _LIBRARIES or root in sys.stdlib_module_names):
             return
-        with suppress(Exception):  # whoever needs it will say that it lacks
+        if root in _WITH_EFFECTS or name.endswith("__main__"):
+            return
+        with suppress(Exception, SystemExit):  # whoever needs it will say that it lacks
             module = importlib.import_module(name)
             for attribute in attributes:
                 if not hasattr(module, attribute):
@@ -279,7 +285,8 @@ class _Template:
         library, always = ctypes.PyDLL(None), itertools.repeat  # which keeps Python's lock
         word, ancillary = always(self._word), always(self._ancillary)
         message = always(ctypes.byref(self._message))
-        received = map(library.recvmsg, always(self._control), message, always(0))
+        receive: Any = library.recvmsg
+        received = map(receive, always(self._control), message, always(0))
         words = map(operator.getitem, word, always(0))
         made = sandbox.cloning(map(operator.getitem, word, always(0)))
         given = map(operator.getitem, ancillary, always(4))
@@ -294,8 +301,13 @@ class _Template:
     def _hear(self) -> None:
         self._call = {}
         call = self._channel.receive()
-        call["parameters"] = {k: _read(v) for k, v in call.get("parameters", {}).items()}
+        try:
+            call["parameters"] = {k: _read(v) for k, v in call.get("parameters", {}).items()}
+        except Exception:  # noqa: BLE001  # whatever the parameters are, they hold no record
+            self._channel.send({"ready": False})
+            return
         self._call = call
+        self._channel.send({"ready": True})
 
     def _work(self, descriptor: int) -> None:
         """Be a worker."""

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
 from dpaudit.sealed.template import CALL, IDLE, SPAWN, Generator, value_of, words_of
@@ -191,6 +191,7 @@ class Workers:
         """What a worker said for each job; nothing where it did not answer in time and room.
 
         Raises:
+            InputError: if the parameters cannot be read.
             MachineError: if a worker could not be made, or the machine ended it.
         """
         self._order(call.to_dict())
@@ -202,6 +203,8 @@ class Workers:
         with self._lock, own, other:
             self._control.sendall(CALL)
             self._channel.send(call)
+            if not self._channel.receive()["ready"]:
+                raise InputError("parameters cannot be read; give numbers, texts, lists or arrays.")
             for _ in range(_IDLE_ROUNDS):  # so that the first worker is made as the others are
                 socket.send_fds(self._control, [IDLE], [other.fileno()])
 
@@ -263,7 +266,7 @@ def _without_answer(number: int, own: socket.socket) -> dict[str, Any]:
         pass
     _, status, used = os.wait4(number, 0)
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    if killed and used.ru_utime + used.ru_stime < 0.9 * PROCESSOR_SECONDS:
+    if killed and used.ru_utime + used.ru_stime < PROCESSOR_SECONDS / 2:
         raise MachineError
     return {}
 

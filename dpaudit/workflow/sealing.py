@@ -311,7 +311,14 @@ def _as_declared(what: str) -> Iterator[None]:
     """Of a process that may send anything."""
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         if isinstance(error, DpAuditError):
             raise
         raise InputError(f"the process of the code {what}.") from None
