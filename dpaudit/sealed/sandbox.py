@@ -211,7 +211,7 @@ def _template_program(machine: str) -> bytes:
 
 def worker_program(machine: str = platform.machine()) -> bytes:
     """The filter by which a worker gives up what its template calls beside; it is soon raised."""
-    beside = [(name, numbers, {}) for name, numbers, _ in _template_calls()]
+    beside: list[_Allowed] = [(name, numbers, {}) for name, numbers, _ in _template_calls()]
     return _filter(beside, machine, listed=_REFUSE, others=_ALLOW)
 
 
