@@ -257,7 +257,7 @@ class _Template:
         self._word = (ctypes.c_ubyte * 1)()
         self._ancillary = (ctypes.c_int * 6)()  # length, of two; level, kind, descriptor, room
         self._part = (ctypes.c_void_p * 2)(ctypes.addressof(self._word), 1)
-        parts, ancillary = map(ctypes.addressof, (self._part, self._ancillary))
+        parts, ancillary = ctypes.addressof(self._part), ctypes.addressof(self._ancillary)
         self._message = _Message(None, 0, parts, 1, ancillary, 0, 0)
 
     def serve(self) -> None:
@@ -275,7 +275,7 @@ class _Template:
                 return  # the custodian has gone
             self._hear()
 
-    def _steps(self) -> list[Iterator[object]]:
+    def _steps(self) -> list[Iterator[Any]]:
         """What is done for one word after another, each until one of them is true.
 
         These are functions of C alone. Python notes in its own code how often that ran (PEP 659),
@@ -284,9 +284,8 @@ class _Template:
         """
         library, always = ctypes.PyDLL(None), itertools.repeat  # which keeps Python's lock
         word, ancillary = always(self._word), always(self._ancillary)
-        message = always(ctypes.byref(self._message))
-        receive: Any = library.recvmsg
-        received = map(receive, always(self._control), message, always(0))
+        message: Iterator[Any] = always(ctypes.byref(self._message))
+        received = map(library.recvmsg, always(self._control), message, always(0))
         words = map(operator.getitem, word, always(0))
         made = sandbox.cloning(map(operator.getitem, word, always(0)))
         given = map(operator.getitem, ancillary, always(4))

@@ -1,8 +1,8 @@
 """What a seal costs, and what the time of an answer tells.
 
-Run ``python -m tests.benchmarks.sealed [--rows 20000] [--times 3]``; each number is computed in
-this run, the smallest of some times. Compared are a sealed run, the same code on the same
-operations in one process, and a subject of the same counts that holds rows and is rehearsed.
+Run ``python -m tests.benchmarks.sealed [--rows 20000] [--times 3] [--units 2000]``; each number is
+computed in this run, the smallest of some times. Compared are a sealed run, the same code on the
+same operations in one process, and a subject of the same counts that holds rows and is rehearsed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.project.targets import Target, find_target
+from dpaudit.sealed.workers import Call, Job, Workers
 from dpaudit.workflow.running import RunOptions, run_subject, run_target
-from dpaudit.workflow.sealing import sealed_run
+from dpaudit.workflow.sealing import boot, sealed_run
 
 WORK = Path(__file__).with_name("sealed_work.py")
 ROOT = Path(__file__).parents[2]
@@ -116,6 +118,40 @@ def answers(rows: int, heavy: int = 0) -> dict[str, float]:
     return {name: certificate.run["summary"][name] for name in ("nothing", "a filter", "a count")}
 
 
+FUNCTIONS = {
+    "bare": "def mean(records, rng): return sum(records['age']) / len(records['age'])",
+    "numpy": "import numpy as np\ndef mean(records, rng): return float(np.mean(records['age']))",
+}
+
+
+def functions(units: int) -> None:
+    """What the process of a unit costs, with and without numpy in it."""
+    job = Job({"shop": ["bakery"] * 3, "age": [30, 40, 50]}, "5" * 64)
+    for name, code in FUNCTIONS.items():
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            file = Path(folder) / "functions.py"
+            file.write_text(code, encoding="utf-8")
+            words = [sys.executable, "-IB", "-c", boot("dpaudit.sealed.template")]
+            workers = Workers(words, [str(file)], [folder], stack)
+            workers.seal([])
+            call = Call(str(file), "mean", {}, 1)
+            before, start = spent(), time.perf_counter()
+            assert {each["value"] for each in workers.run(call, [job] * units)} == {40}
+            taken = time.perf_counter() - start
+            own, worker = ((b - a) / units * 1e3 for a, b in zip(before, spent(), strict=True))
+            print(
+                f"units, {name:11} {units / taken:.0f} a second; processor time of each "
+                f"{own:.2f} ms in the custodian, {worker:.2f} ms in its process"
+            )
+
+
+def spent() -> tuple[float, float]:
+    """Processor seconds of this process, and of those that it has waited for."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    own, others = (sum(resource.getrusage(kind)[:2]) for kind in kinds)
+    return own, others
+
+
 @contextlib.contextmanager
 def pinned() -> Iterator[None]:
     """This process, and what it starts, on one processor."""
@@ -127,7 +163,7 @@ def pinned() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def main(rows: int, times: int) -> None:
+def main(rows: int, times: int, units: int) -> None:
     """Print all of it."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         shutil.copy(WORK, folder)
@@ -135,6 +171,7 @@ def main(rows: int, times: int) -> None:
         print(f"{os.cpu_count()} processors, {rows} rows")
         processes(times)
         ratios(times)
+        functions(units)
         free = answers(1_000)
         with pinned():
             bound = answers(1_000)
@@ -150,5 +187,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--units", type=int, default=2_000)
     arguments = parser.parse_args()
-    main(arguments.rows, arguments.times)
+    main(arguments.rows, arguments.times, arguments.units)

@@ -590,7 +590,7 @@ def test_the_filter_of_both_machines(machine, audited, openat, sendto, fcntl, pr
     ],
 )
 def test_the_filters_of_template_and_worker(machine, audited, own, beside, clone):
-    """A worker has both of them, and what one refuses is refused; numbers are the kernel's tables'."""
+    """A worker has both of them, and what one refuses is refused."""
     template, worker = sandbox._template_program(machine), sandbox.worker_program(machine)
 
     def both(*call: int) -> bool:

@@ -6,11 +6,16 @@ it must have got the same, bit for bit.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import platform
 import re
+import signal
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,9 +23,10 @@ from typing import Any
 
 import pytest
 
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed import sandbox
 from dpaudit.sealed import workers as workers_of
-from dpaudit.sealed.workers import Call, Job, Workers
+from dpaudit.sealed.workers import Call, Job, MachineError, Workers
 from dpaudit.workflow.sealing import boot
 
 REASON = sandbox.lacking()
@@ -496,3 +502,90 @@ def test_the_memory_of_a_worker_is_the_same_however_many_came_before(tmp_path, i
             assert found == [found[0]] * len(found)
         (other,) = made.run(call, [LONER])
         assert other["value"] != found[0]
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+SLOW = """
+def spins_if_old(records, rng):
+    while records["age"][0] == 101:
+        pass
+    return len(records["age"])
+"""
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[tuple[Workers, Call]]:
+    (tmp_path / "slow.py").write_text(SLOW)
+    file = str(tmp_path / "slow.py")
+    with ExitStack() as stack:
+        made = Workers(TEMPLATE, [file], [str(tmp_path)], stack)
+        made.seal([])
+        yield made, Call(file, "spins_if_old", {}, 1)
+
+
+def children() -> dict[int, bool]:
+    """The template and its workers, by their numbers, and whether each is the template."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            _, _, rest = (path / "stat").read_text().rpartition(")")
+            status = (path / "status").read_text()
+            own = "sealed.template" in (path / "cmdline").read_text()
+            if own and int(rest.split()[1]) == os.getpid() and rest.split()[0] != "Z":
+                numbers = next(line for line in status.splitlines() if line.startswith("NSpid"))
+                found[int(path.name)] = len(numbers.split()) == 2
+    return found
+
+
+def killed_soon(template: bool) -> threading.Thread:
+    """Kills the template, or a worker, once there is a worker."""
+
+    def kill() -> None:
+        for _ in range(600):
+            found = children()
+            if False in found.values():
+                os.kill(next(n for n, own in found.items() if own is template), signal.SIGKILL)
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def test_who_spins_has_the_default_and_others_their_values(slow, monkeypatch):
+    monkeypatch.setattr(workers_of, "PROCESSOR_SECONDS", 1)
+    made, call = slow
+    found = made.run(call, [LONER, FIXED, OTHER, LONER, FIXED])
+    assert [each.get("value") for each in found] == [None, 2, 1, None, 2]
+    assert found[0] == {}
+    assert list(children().values()) == [True]
+
+
+@pytest.mark.parametrize("template", [False, True])
+def test_a_process_that_another_kills_is_no_default(slow, template):
+    made, call = slow
+    thread = killed_soon(template)
+    with pytest.raises((MachineError, OSError)):
+        made.run(call, [LONER, *[FIXED] * 3, LONER, *[FIXED] * 300])
+    thread.join()
+
+
+def test_a_machine_that_is_stuck_ends_the_run(slow, monkeypatch):
+    monkeypatch.setattr(workers_of, "_PATIENCE", 1)
+    made, call = slow
+    with pytest.raises(MachineError):
+        made.run(call, [FIXED, LONER])
+
+
+def test_a_process_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    fault = "from dpaudit.sealed import sandbox; sandbox._CLONE = {'x86_64': 999, 'aarch64': 999}"
+    words = [*TEMPLATE[:-1], TEMPLATE[-1].replace("main(int", f"{fault}\nmain(int")]
+    with ExitStack() as stack:
+        made = Workers(words, [str(tmp_path / "slow.py")], [str(tmp_path)], stack)
+        with pytest.raises(
+            UnsupportedError, match=r"^the processes of functions cannot be made here\.$"
+        ):
+            made.seal([])
