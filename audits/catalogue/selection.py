@@ -7,7 +7,7 @@ privacy proof beyond the utilities for which it holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any

@@ -386,7 +386,7 @@ def _drop_privileges(kept: int = 0) -> None:
     refuse_dumps()
 
 
-# mov eax, -38; ret: "the kernel has no such call" (ENOSYS), after which the C library calls it.
+# mov eax, -38; ret: the kernel has no such call (ENOSYS).
 _NO_CALL = {
     "x86_64": bytes.fromhex("b8daffffffc3"),
     "aarch64": bytes.fromhex("a0048092c0035fd6"),
@@ -407,9 +407,8 @@ def _clock_pages() -> list[tuple[int, int, bool]]:
 def _remove_clocks(pages: Sequence[tuple[int, int, bool]]) -> None:
     """Leave nothing to read a clock from: neither the kernel's pages nor the counter of cycles.
 
-    The C library asks code of the kernel for the time, which is made to say that it cannot; then
-    the library makes a call, which is refused. So that modules that ask for the time do not fail,
-    those of Python say that it is 0.
+    The C library asks code of the kernel for the time, which is made to say that it cannot. So that
+    modules that ask for the time do not fail, those of Python say that it is 0.
     """
     _call("prctl", 26, 2, 0, 0, 0)  # PR_SET_TSC, PR_TSC_SIGSEGV
     for start, length, is_code in pages:
@@ -724,7 +723,7 @@ def _failures(calls: Sequence[Callable[[], object]]) -> str:
         try:
             call()
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT):
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT, errno.ENOSYS):
                 return "succeeded"
             names[errno.errorcode[error.errno]] = call
         else:
