@@ -55,6 +55,8 @@ def main(descriptor: int) -> None:
         code = Code.read(job["paths"])
         code.import_libraries(job["files"])
         size = _address_space()
+        with suppress(OSError):  # where memory is short, others than the custodian end first
+            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
         try:
             means = sandbox.confine_template(descriptor)
         except UnsupportedError as error:
