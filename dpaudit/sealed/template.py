@@ -59,6 +59,8 @@ def main(descriptor: int) -> None:
         code = Code.read(job["paths"], job["packages"], job["functions"])
         code.import_libraries()
         size = _address_space()
+        with suppress(OSError):  # where memory is short, others than the custodian end first
+            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
         try:
             means = sandbox.confine_template(descriptor)
         except UnsupportedError as error:

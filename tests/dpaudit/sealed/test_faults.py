@@ -135,7 +135,11 @@ def received(run: subprocess.Popen[str], times: int) -> None:
 
 
 def command_of(process: int) -> str:
-    return Path(f"/proc/{process}/cmdline").read_text()
+    """The command line of a process; empty where it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def gone(processes: list[int]) -> bool:
@@ -173,6 +177,55 @@ def test_a_killed_custodian_takes_the_analyst_with_it(project: Path) -> None:
     assert "Traceback" not in said
     assert gone(processes)
     require_clean(project, 100 + said.count("received"))
+
+
+SPINS = """
+from faults import Fault, RunResult, SealedSubject
+
+def spins(records, rng):
+    while records["age"] == [41] * 7:
+        pass
+    return 1.0
+
+class OfUnits(Fault):
+    functions = (spins,)
+
+    def run(self, data, ledger, rng):
+        ledger.count(data, at="visits")
+        print("received")
+        data.per_unit(spins, low=0, high=1)
+        return RunResult({})
+"""
+
+
+@pytest.mark.parametrize("module", ["sealed.custodian", "sealed.template"])
+def test_processes_of_functions_end_with_the_run(project: Path, module: str) -> None:
+    """Whether the custodian is killed, or what makes them; nothing is a default then."""
+    (project / "units.py").write_text(SPINS)
+    rows = ["ann,41"] * 7 + [f"p{n},44" for n in range(300)]
+    (project / "rows.csv").write_text("\n".join(["person,age", *rows]))
+    words = [sys.executable, "-m", "dpaudit.cli.main", "run", "units.py:OfUnits", "--seed", "1"]
+    run = subprocess.Popen(
+        [*words, "-o", "out"],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    received(run, 1)
+    while sum("sealed.template" in command_of(each) for each in children(run.pid)) < 2:
+        time.sleep(0.05)  # until there is a worker
+    processes = children(run.pid)
+    (first, *_) = sorted(each for each in processes if module in command_of(each))
+    os.kill(first, signal.SIGKILL)
+    said, _ = run.communicate(timeout=300)
+    assert run.returncode == 3
+    sentence = CUSTODIAN_ENDED if "custodian" in module else CUSTODIAN_FAILED
+    assert sentence in " ".join(said.split())
+    assert "Traceback" not in said
+    assert gone(processes)
+    require_clean(project, 1)
 
 
 def test_a_killed_launcher_takes_all_with_it(project: Path) -> None:
