@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpaudit.certificate import Premise, Standing
-from dpaudit.sealed.operations import Side
 from dpaudit.sealed.sandbox import lacking
+from dpaudit.sealed.sums import Side
 from tests.benchmarks.sealed_subjects import wrong
 from tests.benchmarks.sealed_subjects.outcomes import (
     SEALED_HERE,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim, Finding
-from dpaudit.plan import AddRemove, Plan
+from dpaudit.plan import Plan
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.table import Table, is_made_up
@@ -192,7 +192,7 @@ class OpenSubject(Subject):
         for number in rng.permutation(len(names))[:20].tolist():
             kept = f"SELECT * FROM ({data.rows.sql}) WHERE code <> {number}"
             recipe = f"unit {number + 1} removed"
-            if not isinstance(self.plan().invocations[0].relation, AddRemove):
+            if self.plan().invocations[0].relation.replaces:
                 other = int(rng.integers(len(names)))
                 copied = f"SELECT {number} AS code, * EXCLUDE (code) FROM ({data.rows.sql})"
                 kept = f"{kept} UNION ALL {copied} WHERE code = {other}"
@@ -204,10 +204,10 @@ class OpenSubject(Subject):
         from dpaudit.sealed.operations import (
             FatalError,
             Operations,
-            Side,
             require_sealable,
             trial_of,
         )
+        from dpaudit.sealed.sums import Side
 
         plan = ledger.plan
         require_sealable(plan, data.table)

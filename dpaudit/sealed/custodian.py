@@ -37,7 +37,6 @@ from dpaudit.sealed.operations import (
     FATAL,
     FatalError,
     Operations,
-    Side,
     require_population,
     require_sealable,
     trial_of,
@@ -45,6 +44,7 @@ from dpaudit.sealed.operations import (
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
+from dpaudit.sealed.sums import Side
 from dpaudit.sealed.workers import Workers
 
 _FACTS: dict[str, type | tuple[type, ...]] = {

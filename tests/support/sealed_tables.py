@@ -18,8 +18,9 @@ from dpaudit.auditing.replaying.recording import RecordingNoise, Step
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
 from dpaudit.sealed.handles import Rows, SealedLedger
-from dpaudit.sealed.operations import Operations, Side, require_sealable, trial_of
+from dpaudit.sealed.operations import Operations, require_sealable, trial_of
 from dpaudit.sealed.store import ReadTable, opened
+from dpaudit.sealed.sums import Side
 
 SECRET = bytes(range(32))
 WARDS = ["A1", "Ünï", "b'x"]

@@ -1,0 +1,135 @@
+"""What a table adds to a ledger: sums of parts that are bounded, and running sums of them.
+
+One side of a run is the real table with its ledger, and another one has no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.base.errors import InputError, PlanMismatchError
+from dpaudit.base.validate import shown
+from dpaudit.ledger import Ledger
+from dpaudit.ledger.bounding import bounded_total
+from dpaudit.ledger.stream import Stream
+from dpaudit.ledger.units import Units
+from dpaudit.mechanisms.additive import IntegerNoise
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import Contribution, Invocation
+from dpaudit.sealed.rows import Vectors
+from dpaudit.sealed.store import Store
+
+
+@dataclass
+class Side:
+    """A table and the ledger that releases of it.
+
+    Attributes:
+        store: the rows, or none.
+        ledger: of the plan.
+        streams: open ones, by their number.
+    """
+
+    store: Store
+    ledger: Ledger
+    streams: dict[int, Steps] = field(default_factory=dict)
+
+    def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Numbers of the rows, and the codes of their units."""
+        codes, numbers = self.store.values(vectors)
+        return numbers, codes
+
+
+@dataclass
+class Steps:
+    """A running stream, and at which steps each unit took part."""
+
+    stream: Stream
+    invocation: Invocation
+    shape: tuple[int, ...]
+    taken: dict[int, list[int]] = field(default_factory=dict)
+    named: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, store: Store, vectors: Vectors, units: Sequence[str] | None) -> NDArray[Any]:
+        """Release the sum so far with the bounded parts of those units that may take part."""
+        step = self.stream.taken
+        may: set[int] = set()
+
+        def those(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+            listed = np.unique(codes).tolist() if units is None else store.codes_of(units)
+            present = [code for code in listed if code >= 0]
+            may.update(each for each in present if self._may(self.taken.get(each, []), step))
+            return np.isin(codes, list(may))
+
+        total = total_by_sensitivity(store, vectors, self.invocation, those)
+        released = self.stream.add(total.reshape(self.shape))
+        for code in may:
+            self.taken.setdefault(code, []).append(step)
+        return released
+
+    def name(self, units: Sequence[str] | None) -> None:
+        """Note who is named for the next step: public facts, from which steps of a unit follow.
+
+        Raises:
+            InputError: if none is named where the plan declares that steps are fixed.
+            PlanMismatchError: if one is named for more steps than are declared, or too soon.
+        """
+        mechanism, step = self.invocation.mechanism, self.stream.taken
+        if units is None and is_of_fixed_steps(self.invocation):
+            raise InputError(
+                f"{self.invocation.describe()} declares fixed_steps; name the units of each step."
+            )
+        for name in units or ():
+            before = self.named.setdefault(name, [])
+            if not self._may(before, step):
+                raise PlanMismatchError(
+                    f"{shown(name)} is named for more steps than {self.invocation.describe()} "
+                    f"declares; {mechanism.kind} lets it take part in fewer, or further apart."
+                )
+            before.append(step)
+
+    def _may(self, before: list[int], step: int) -> bool:
+        mechanism = self.invocation.mechanism
+        assert isinstance(mechanism, Continual)
+        return mechanism.may_take_part([*before, step])
+
+
+def is_of_fixed_steps(invocation: Invocation) -> bool:
+    """Tell whether a unit that is replaced takes part at the same steps as before."""
+    fixed = getattr(invocation.mechanism, "fixed_steps", None)
+    return bool(invocation.relation.replaces and fixed)
+
+
+def total_by_sensitivity(
+    store: Store,
+    vectors: Vectors,
+    invocation: Invocation,
+    those: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+) -> NDArray[Any]:
+    """The sum of every unit's part, bounded so that the declared sensitivity holds.
+
+    What an encoder keeps within that distance by itself is added as it is, exactly.
+
+    Args:
+        store: holds the rows.
+        vectors: numbers of rows.
+        invocation: as it is declared.
+        those: of codes of units, which of them are added.
+    """
+    near = vectors.lie_within(invocation.sensitivity, invocation.mechanism.norm)
+    if near and vectors.rows.most == 1:
+        codes, steps = store.encodings(vectors)
+        total = steps[those(codes)].astype(object).sum(axis=0)
+        return np.array([float(int(each) * vectors.step) for each in total])
+    codes, numbers = store.values(vectors)
+    kept = those(codes)
+    bound = invocation.sensitivity / invocation.relation.contribution_factor
+    own = Units.of(codes[kept], int(kept.sum()))
+    whole = isinstance(invocation.mechanism, IntegerNoise)
+    norm = invocation.mechanism.norm
+    return bounded_total(numbers[kept], own, Contribution(bound), norm, whole=whole)[0]
