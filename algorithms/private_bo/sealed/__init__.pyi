@@ -1,5 +1,6 @@
 from .federated import DPFTS as DPFTS
 from .federated import DPFTSDE as DPFTSDE
+from .federated import FederatedStudy as FederatedStudy
 from .joint import JointGPUCB as JointGPUCB
 from .joint import JointStudy as JointStudy
 from .joint import LocalJointGPUCB as LocalJointGPUCB
