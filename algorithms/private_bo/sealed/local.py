@@ -86,6 +86,11 @@ class SealedAnswers(SealedStudy, ldp.LocalAnswers):
         """One user for every ``answers_per_user`` responses."""
         return -(-self.responses // self.answers_per_user)
 
+    def not_covered(self) -> tuple[str, ...]:
+        """As without a seal, but for a regret, which nobody is told here."""
+        *others, _ = super().not_covered()
+        return tuple(others)
+
     def table(self) -> Table:
         """Users, numbers of points, and rewards within the public range."""
         point: dict[str, Any] = {"type": "integer", "range": [0, self.domain.size - 1]}

@@ -36,6 +36,11 @@ class SealedProblem(SealedStudy, OwnStudy):
         """All users."""
         return self.users
 
+    def not_covered(self) -> tuple[str, ...]:
+        """As without a seal, but for what an objective follows from: here it sees no more."""
+        *others, _ = super().not_covered()
+        return (*others, "How long an objective takes.")
+
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:  # type: ignore[override]
         """The objective."""

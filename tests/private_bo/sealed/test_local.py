@@ -213,3 +213,12 @@ def test_a_subject_of_the_package_is_found_by_its_name(tmp_path):
         made, _ = run_subject(name, settings, None, 1, Path("out"), sealed=True)
     assert made.run["summary"]["data"] == "mine.csv"
     assert made.run["summary"]["responses"] == 5
+
+
+def test_a_certificate_leaves_open_what_a_seal_does_not_close():
+    (regret,) = (each for each in plain(bandit(sealed.LDPTGPUCB)).not_covered() if "regret" in each)
+    assert regret not in bandit(sealed.LDPTGPUCB).not_covered()
+    assert any("objective follows" in each for each in plain(study()).not_covered())
+    said = study().not_covered()
+    assert not any("objective follows" in each for each in said)
+    assert said[-1] == "How long an objective takes."
