@@ -1,3 +1,4 @@
+from .agent import Agent as Agent
 from .answers import Device as Device
 from .answers import JointStudy as JointStudy
 from .answers import LocalStudy as LocalStudy
@@ -5,7 +6,6 @@ from .answers import Privatiser as Privatiser
 from .call import OptimisationResult as OptimisationResult
 from .call import optimise as optimise
 from .call import study as study
-from .federated import Agent as Agent
 from .federated import FederatedStudy as FederatedStudy
 from .local_joint import LocalJointServer as LocalJointServer
 from .local_joint import LocalJointStudy as LocalJointStudy

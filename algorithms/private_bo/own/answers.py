@@ -28,8 +28,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Group, Invocation, TrustModel
 from dpaudit.project import AuditPair, Subject
+from private_bo.own.agent import scale_answer
 from private_bo.own.server import Question, ReleasedAnswer, Server
-from private_bo.own.studies import OwnStudy, scale_answer
+from private_bo.own.studies import OwnStudy
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
+from private_bo.own.agent import scale_answer
 from private_bo.own.server import Space
-from private_bo.own.studies import ConstantUser, InterleavedUser, OwnStudy, scale_answer
+from private_bo.own.studies import ConstantUser, InterleavedUser, OwnStudy
 from private_bo.redacted_errors import NamedFunction, RedactedFunction, as_named
 
 _FEATURES = 15

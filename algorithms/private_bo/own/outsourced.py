@@ -23,13 +23,13 @@ from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
+from private_bo.own.agent import scale_answer
 from private_bo.own.server import BoxSpace, ReleasedAnswer
 from private_bo.own.studies import (
     NUMBERED,
     InterleavedUser,
     OwnStudy,
     interleaved_users,
-    scale_answer,
 )
 
 _INITIAL = 10

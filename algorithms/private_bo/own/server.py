@@ -21,7 +21,8 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Checked, Count, Finite, Natural, Positive, Rate
 from dpaudit.base.validate import shown
 from dpaudit.project import read_data
-from private_bo.gp import FeatureMap, Kernel, SquaredExponential
+from private_bo.gp.features import FeatureMap
+from private_bo.gp.prior import Kernel, SquaredExponential
 from private_bo.gp.types import Array, array_of, point_set
 from private_bo.redacted_errors import NamedFunction, as_named
 

@@ -78,19 +78,6 @@ def interleaved_users(
         ]
 
 
-def scale_answer(answer: Any, span: tuple[float, float]) -> float:
-    """A private answer within the public range, scaled to [−½, ½].
-
-    Raises:
-        InputError: if it is not one finite number; the sentence does not show it.
-    """
-    own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
-    if own.ndim != 0:
-        raise InputError(f"answer has shape {own.shape}; it must be one number.")
-    low, high = span
-    return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
-
-
 def as_records(**given: Any) -> list[Any]:
     """The records as a list; the sentence shows none of them.
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpaudit import RunResult, Table
+from dpaudit import InputError, RunResult, Table
 from dpaudit.base.fields import Count, Interval, NonNegative, Positive, at_least
 from private_bo.federated import AgentModel, Broadcast, Streams, dp_fts_de
 from private_bo.federated.problems import unit_grid
 from private_bo.federated.settings import OneRegion
+from private_bo.own import federated as own_federated
 from private_bo.sealed.agents import take_part
+from private_bo.sealed.choices import packed
+from private_bo.sealed.own_agents import evaluate
+from private_bo.sealed.problem import SealedProblem
 from private_bo.sealed.study import SealedStudy
 
 _STEP = 1e-9
@@ -120,3 +125,59 @@ class DPFTS(DPFTSDE):
     """DP-FTS on such a table: one region, the whole domain."""
 
     regions: OneRegion = 1
+
+
+@dataclass(frozen=True)
+class FederatedStudy(SealedProblem, own_federated.FederatedStudy):
+    """A federated study on a table of ``agent``, ``number`` and columns of your own.
+
+    Fields as in the study and in the base; the number of an agent is from 0 on. What agents find
+    after the last broadcast stays with them, and is not computed.
+    """
+
+    default_data: str = "agents.csv"  # type: ignore[misc]
+    users: Annotated[int, at_least(2)] = 100
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:  # type: ignore[override]
+        """What an agent does, and the objective that it asks."""
+        return (evaluate, *super().functions)
+
+    def table(self) -> Table:
+        """Agents, their numbers and their columns."""
+        number = {"type": "integer", "range": [0, self.users - 1]}
+        return Table(self.default_data, "agent", {"number": number, **self.columns})
+
+    def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
+        """Agents evaluate, report and receive, round by round."""
+        if self.objective is None:
+            raise InputError("objective is None; give a function of records, rng and a point.")
+        inner, own = self.inner, self.objective.function
+        weights = inner.public_weights.values[:, 0] / inner.rate
+        self.maps[0].argmax(np.zeros(self.maps[0].size))  # computes what it keeps
+        public = {
+            "objective": [own.__module__, own.__qualname__],
+            "features": packed(self.maps[0]),
+            "settings": list(astuple(self.agent_settings)),
+            "draws": [json.dumps(each.bit_generator.state) for each in rng.spawn(self.users)],
+            "evaluations": self.evaluations,
+            "clip": self.clip,
+        }
+        broadcast = Broadcast.none_yet(1, inner.features)
+        for turn, release in enumerate(inner.releases):
+            weight = float(weights[turn].max())
+            acting = {"turn": turn, "received": broadcast.vectors, "weight": weight}
+            sent = data.per_unit(
+                evaluate,
+                shape=(inner.features,),
+                low=-weight * self.clip,
+                high=weight * self.clip,
+                step=_STEP,
+                default=np.zeros(inner.features),
+                parameters=public | acting,
+                state="agent",
+            )
+            total = ledger.sum(ledger.sample(sent, at=release.at), at=release.at)
+            broadcast = Broadcast(turn, np.reshape(total, (1, inner.features)))
+        common = self.maps[0].argmax(broadcast.vectors[0, : self.maps[0].size])
+        return RunResult(self.summary(common.tolist()))

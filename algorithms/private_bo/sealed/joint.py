@@ -12,10 +12,12 @@ import numpy as np
 from dpaudit import InputError, RunResult, Table
 from dpaudit.base.fields import Positive
 from private_bo.joint import JointServer, Noise, OutOfRange, Report, central, local_joint
-from private_bo.joint.statistics import FREE_WEIGHT
+from private_bo.joint.statistics import FREE_WEIGHT, Belief
 from private_bo.joint.subject import PrivateApproximateGPUCB
 from private_bo.own import answers
+from private_bo.own import local_joint as local_joint_study
 from private_bo.sealed.choices import choose, packed
+from private_bo.sealed.options import choose_option
 from private_bo.sealed.problem import SealedProblem
 from private_bo.sealed.study import SealedStudy
 
@@ -162,3 +164,60 @@ class JointStudy(SealedProblem, answers.JointStudy):
             total = ledger.sum(answered, units=members, at=answers.place_of(group))
             server.tell(self.released(group, float(total)))
         return self.result(data, server)
+
+
+@dataclass(frozen=True)
+class LocalJointStudy(SealedProblem, local_joint_study.LocalJointStudy):
+    """A study under local joint trust; fields as in the study and in the base.
+
+    ``options`` is a function ``options(records, rng)`` that gives points, beside the objective.
+    """
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:  # type: ignore[override]
+        """What a device does, and the functions of yours that it calls."""
+        more = () if self.options is None else (self.options.function,)
+        return (choose_option, *super().functions, *more)
+
+    def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
+        """Ask one user of the table after the other."""
+        server = self.server(rng)
+        for user in self.names:
+            parameters = server.ask()
+            sent = self.statistics_of(data.of_units([user]), parameters.server.belief)
+            (noisy,) = ledger.answers(sent, units=[user], at="statistics")
+            server.tell(Report(parameters.turn, user, np.asarray(noisy)))
+        return self.result(data, server)
+
+    def statistics_of(self, rows: Any, belief: Belief) -> Any:
+        """What one user sends: made of the own rows and of what was released."""
+        if self.objective is None:
+            raise InputError("objective is None; give a function of records, rng and a point.")
+        own, ends = self.inner, np.append(np.ones(self.inner.size), 0.5)
+        chosen = rows.per_unit(
+            choose_option,
+            shape=(own.size + 1,),
+            low=-ends,
+            high=ends,
+            step=_STEP,
+            default=np.zeros(own.size + 1),
+            parameters={
+                "objective": _named(self.objective.function),
+                "options": [] if self.options is None else _named(self.options.function),
+                "features": self._features,
+                "theta": belief.theta,
+                "root": belief.root,
+                "answers": list(self.answers),
+            },
+        )
+        return chosen.encode("regression", weight=float(own.matrix_weight), packed=True)
+
+    @cached_property
+    def _features(self) -> str:
+        found = self.inner.feature_map
+        found(self.space.candidates[:1])  # computes what it keeps
+        return packed(found)
+
+
+def _named(function: Callable[..., Any]) -> list[str]:
+    return [function.__module__, function.__qualname__]

@@ -14,7 +14,8 @@ from subject_conformance import SubjectConformance
 from dpaudit import Ledger, PlanMismatchError, RandomizedResponse, guarantee
 from dpaudit.base.errors import InputError
 from private_bo.own import BoxSpace, JointStudy, LocalStudy, Privatiser
-from private_bo.own.studies import ConstantUser, scale_answer
+from private_bo.own.agent import scale_answer
+from private_bo.own.studies import ConstantUser
 
 SECRET = 0.73519284
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from same_releases import require_same, sealed_steps, steps_of, written
 
-from private_bo import federated, sealed
+from private_bo import BoxSpace, federated, own, sealed
 from private_bo.federated.problems import FederatedProblem, synthetic
 
 SMALL: dict[str, Any] = {"agents": 12, "rounds": 4, "rate": 0.5, "initial": 5, "features": 10}
@@ -50,3 +50,28 @@ def test_releases_are_those_of_the_study(kind: str, change: dict[str, Any], tmp_
     most = max(each.sensitivity for each in own.plan().invocations)
     require_same(first, then, within=12 * most * 2.0**-26)
     assert found.to_dict() == result.to_dict()
+
+
+def liking(records, rng, point):
+    return 1.2 - 2 * (point[0] - records["best"][0]) ** 2
+
+
+def liking_of(point, user):
+    return liking({"best": [user["best"]]}, None, point)
+
+
+def test_a_study_releases_as_without_a_seal_but_for_rounding(tmp_path: Path) -> None:
+    usual: dict[str, Any] = {"space": BoxSpace((0,), (1,)), "users": 8, "evaluations": 2}
+    columns = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
+    plain = own.FederatedStudy(objective=liking_of, **usual)
+    subject = sealed.FederatedStudy(objective=liking, columns=columns, **usual)
+    assert subject.plan() == plain.plan()
+    assert subject.claim() == plain.claim()
+    best = np.random.default_rng(6).random(8).round(2).tolist()
+    rows = ([f"agent {place}", place, each] for place, each in enumerate(best))
+    path = written(tmp_path / "agents.csv", ["agent", "number", "best"], rows)
+    first, result = steps_of(plain, [{"best": each} for each in best])
+    then, found = sealed_steps(subject, path)
+    require_same(first, then, within=1e-6)  # where an agent asks next follows from what is rounded
+    wanted = result.summary["recommended"]
+    np.testing.assert_allclose(found.summary["recommended"], wanted, atol=1e-3)

@@ -83,6 +83,34 @@ def test_groups_are_released_as_without_a_seal_but_for_their_step(answers, tmp_p
     np.testing.assert_allclose(found.summary["recommended"], wanted, atol=1e-3)
 
 
+def near(records, rng):
+    return [[records["best"][0] - 0.2], [records["best"][0]], [0.5]]
+
+
+def near_of(user):
+    return near({"best": [user["best"]]}, None)
+
+
+@pytest.mark.parametrize("with_options", [True, False])
+def test_devices_choose_and_release_as_without_a_seal_but_for_their_step(with_options, tmp_path):
+    usual = {"space": BoxSpace((-1,), (2,)), "users": 15, "epsilon": 8.0}
+    columns = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
+    options = near_of if with_options else None
+    plain = own.LocalJointStudy(objective=liking_of, options=options, **usual)
+    options = near if with_options else None
+    subject = sealed.LocalJointStudy(objective=liking, options=options, columns=columns, **usual)
+    assert subject.plan() == plain.plan()
+    assert subject.claim() == plain.claim()
+    best = np.random.default_rng(6).random(15).round(2).tolist()
+    rows = ([f"user {place + 1}", each] for place, each in enumerate(best))
+    path = written(tmp_path / "users.csv", ["user", "best"], rows)
+    first, result = steps_of(plain, [{"best": each} for each in best])
+    then, found = sealed_steps(subject, path)
+    require_same(first, then, within=2e-7)
+    wanted = result.summary["recommended"]
+    np.testing.assert_allclose(found.summary["recommended"], wanted, atol=1e-3)
+
+
 OWN = """
 from private_bo import BoxSpace
 from private_bo.sealed import JointStudy

@@ -1,0 +1,69 @@
+"""What an agent of a federated study of one's own does in a round, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from private_bo.federated.draws import clip_to_norm
+from private_bo.federated.settings import Broadcast
+from private_bo.own.agent import Agent, AgentSettings
+from private_bo.own.server import LandmarkFeatures
+from private_bo.sealed.choices import unpacked
+
+
+def evaluate(
+    records: Mapping[str, Sequence[Any]],
+    rng: np.random.Generator,
+    state: Any,
+    *,
+    turn: int,
+    received: Any,
+    objective: Sequence[str],
+    features: str,
+    settings: Sequence[Any],
+    draws: Sequence[str],
+    evaluations: int,
+    weight: float,
+    clip: float,
+) -> tuple[list[float], Any]:
+    """Take the last broadcast, evaluate the own objective, and report.
+
+    Args:
+        records: the agent's own, and its ``number``.
+        rng: handed to the objective.
+        state: of the round before.
+        turn: t, from 0.
+        received: the last broadcast, (1, M).
+        objective: module and name of a function of ``records``, ``rng`` and a point.
+        features: Φ, as :func:`~private_bo.sealed.choices.packed` writes it.
+        settings: fields of :class:`~private_bo.own.agent.AgentSettings`.
+        draws: states of the generators of all agents, which have no privacy role.
+        evaluations: how often the objective is asked.
+        weight: of the report in the sum.
+        clip: S.
+
+    Returns:
+        The clipped and weighted report, and the state.
+    """
+    phi = unpacked(features)
+    assert isinstance(phi, LandmarkFeatures)
+    answers, *others = settings
+    number = next((int(each) for each in records["number"] if each is not None), 0)
+    agent = Agent(AgentSettings(tuple(answers), *others), number, phi, np.random.default_rng(0))
+    if state is None:
+        agent.rng.bit_generator.state = json.loads(draws[number])
+    else:
+        agent.resume(state)
+        agent.receive(Broadcast(turn - 1, received))
+    module, name = objective
+    asked = getattr(import_module(module), name)
+    for _ in range(evaluations):
+        question = agent.ask()
+        agent.tell(question.number, asked(records, rng, question.point.tolist()))
+    sent = clip_to_norm(agent.report(turn).vector, clip) * weight
+    return sent.tolist(), agent.state
