@@ -573,11 +573,8 @@ class Vocabulary:
         """Each column as a score: those that were given, then the clearest first."""
         flags, names = len(self.facts), self.names
         found = [ColumnScore(at, names[at], kept < flags) for at, kept in enumerate(self.kept)]
-        first = len(names) - len(self.own)
-        own = [
-            ColumnScore(first + at, each.name, method=each.method)
-            for at, each in enumerate(self.own)
-        ]
+        given = enumerate(self.own, start=len(names) - len(self.own))
+        own = [ColumnScore(at, each.name, method=each.method) for at, each in given]
         return [*own, *found]
 
     @property
@@ -679,7 +676,8 @@ def _chosen_numbers(
     found: list[tuple[float, Any, float]] = [*zip(differences(*single), names, fills, strict=True)]
     blocks: list[tuple[float, _Summary]] = []
     for block in sorted({block for side in sides for form in side for block in form.blocks}):
-        x, x_prime = _stacked_sides(block, sides)
+        both = _stacked(block, [*sides[0], *sides[1]])
+        x, x_prime = both[: len(sides[0])], both[len(sides[0]) :]
         told, summary = differences(x, x_prime), _Summary.of(block, x, x_prime)
         best = np.argsort(-told, kind="stable")[:MOST_NUMBERS]
         found += [(told[at], (block, int(at)), summary.scale[0][at]) for at in best]
@@ -700,9 +698,3 @@ def _stacked(block: Block, forms: Forms) -> Floats:
     for row, values in zip(rows, found, strict=True):
         row[: len(values)] = values
     return rows
-
-
-def _stacked_sides(block: Block, sides: tuple[Forms, Forms]) -> list[Floats]:
-    """Those of both sides, of one length."""
-    rows = _stacked(block, [*sides[0], *sides[1]])
-    return [rows[: len(sides[0])], rows[len(sides[0]) :]]
