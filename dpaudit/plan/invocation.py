@@ -194,12 +194,17 @@ class Invocation(Record):
 
         Raises:
             InputError: if the sensitivity is above twice the contribution of units replaced, or a
-                selection is made of runs that protect another unit.
+                selection is sampled, or made of runs that protect another unit.
         """
         if self.mechanism.protects not in (None, (self.unit, self.relation)):
             raise InputError(
                 f"{self.describe()} selects from runs that protect another unit, or under another "
                 "relation; declare those of the run."
+            )
+        if self.mechanism.protects is not None and self.sampling is not None:
+            raise InputError(
+                f"{self.describe()} is sampled as a whole, of which no theorem speaks; declare the "
+                "sampling of its run."
             )
         drawn = getattr(self.sampling, "contribution", None)
         if drawn is not None and self.relation.replaces and self.sensitivity > 2 * drawn:
