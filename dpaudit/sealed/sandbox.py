@@ -514,8 +514,6 @@ brk 12 214, rt_sigreturn 15 139, exit 60 93, exit_group 231 94
 
 def _worker_calls() -> Iterator[_Allowed]:
     yield from _unconditional(_WORKER_ALLOWED)
-    for advice in (4, 14):  # MADV_DONTNEED, MADV_HUGEPAGE
-        yield "madvise", (28, 233), {2: (_INT, advice)}
     yield "mmap", (9, 222), {3: (1, 0)}  # neither MAP_SHARED nor MAP_SHARED_VALIDATE
     yield "madvise", (28, 233), {2: (_INT, 4)}  # MADV_DONTNEED
     yield "sendto", (44, 206), {4: (_POINTER, 0)}

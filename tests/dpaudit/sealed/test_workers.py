@@ -112,8 +112,22 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
     "name of the machine": (PERM, "return len(os.uname().nodename)"),
     # clocks by a call
     "a clock by a call": ("value: 1", "return raw(228, 113, 0, bytes(16))"),
-    "time of its processor": (r"(failed: .*|value: -\de-09)", "return time.process_time()"),
-    "sleep": (PERM, "time.sleep(0.01)"),
+    "time": ("value: 0.0", "return time.time()"),
+    "time of its processor": ("value: 0.0", "return time.process_time()"),
+    "a clock of the library": (r"failed: OSError: \[Errno 38\].*", "return time.clock_gettime(1)"),
+    "a coarse clock": (r"failed: OSError: \[Errno 38\].*", "return time.clock_gettime(6)"),
+    "the time of a date": (
+        r"(value: 1970|failed: .*)",
+        "import datetime\nreturn datetime.datetime.now().year",
+    ),
+    "sleep": ("value: 1", "time.sleep(0.01)\nreturn 1"),
+    "the counter of cycles": (
+        NOTHING,
+        "import mmap\ncode = bytes.fromhex('0f3148c1e22048 09d0c3')\n"
+        "page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7)\npage.write(code)\n"
+        "place = ctypes.addressof(ctypes.c_char.from_buffer(page))\n"
+        "return ctypes.CFUNCTYPE(ctypes.c_uint64)(place)()",
+    ),
     "an alarm": (PERM, "signal.setitimer(signal.ITIMER_REAL, 0.01)"),
     "a clock as a file": ("value: 1", "return raw(283, 85, 1, 0)"),
     # signals
@@ -442,17 +456,6 @@ def test_a_state_tells_of_its_own_unit_alone(workers, name):
 
 def test_there_are_enough_of_them() -> None:
     assert len(ATTEMPTS) + len(STATES) >= 40
-
-
-def test_what_is_not_kept_out_is_a_clock(tmp_path: Path) -> None:
-    """As the pages say: a function can read the time, which nothing else in its process tells."""
-    (tmp_path / "clock.py").write_text("import time\ndef now(records, rng): return time.time()")
-    file = str(tmp_path / "clock.py")
-    with ExitStack() as stack:
-        made = Workers(TEMPLATE, [file], [str(tmp_path)], stack)
-        made.seal([])
-        (said,) = made.run(Call(file, "now", {}, 1), [FIXED])
-        assert said["value"] > 1e9
 
 
 # -- the template ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 import sys
-import time
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class Spins(Fault):
 
 class Sleeps(Fault):
     def fail(self, channel: Any) -> None:
-        time.sleep(600)
+        threading.Event().wait()
 
 
 class Eats(Fault):
@@ -100,7 +100,7 @@ class Recurses(Fault):
 class Closes(Fault):
     def fail(self, channel: Any) -> None:
         channel.close()
-        time.sleep(600)
+        threading.Event().wait()
 
 
 class Raw(Fault):
@@ -110,7 +110,7 @@ class Raw(Fault):
 
     def fail(self, channel: Any) -> None:
         channel._socket.sendall(self.sent)
-        time.sleep(600)
+        threading.Event().wait()
 
 
 def framed(text: bytes) -> bytes:
