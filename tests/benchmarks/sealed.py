@@ -132,7 +132,9 @@ def functions(units: int) -> None:
             file = Path(folder) / "functions.py"
             file.write_text(code, encoding="utf-8")
             words = [sys.executable, "-IB", "-c", boot("dpaudit.sealed.template")]
-            workers = Workers(words, [str(file)], [folder], stack)
+            workers = Workers(
+                words, {"functions": [str(file)], "paths": [folder], "packages": []}, stack
+            )
             workers.seal([])
             call = Call(str(file), "mean", {}, 1)
             before, start = spent(), time.perf_counter()

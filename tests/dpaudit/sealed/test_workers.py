@@ -32,6 +32,12 @@ from dpaudit.workflow.sealing import boot
 REASON = sandbox.lacking()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"nothing can be sealed here: {REASON}")
 
+
+def made_of(files: list[str], folders: list[str]) -> dict[str, list[str]]:
+    """The code of workers: the files of functions, and from where they import."""
+    return {"functions": files, "paths": folders, "packages": []}
+
+
 TEMPLATE = [sys.executable, "-IB", "-c", boot("dpaudit.sealed.template")]
 
 HEAD = """
@@ -396,7 +402,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workers,
     write_code(folder)
     file = str(folder / "hostile.py")
     with ExitStack() as stack:
-        made = Workers(TEMPLATE, [file], [str(folder)], stack)
+        made = Workers(TEMPLATE, made_of([file], [str(folder)]), stack)
         _, tries = made.seal([file])
         assert {name for name, how in tries.items() if how == "succeeded"} == set()
         yield made, file
@@ -492,7 +498,7 @@ def test_the_memory_of_a_worker_is_the_same_however_many_came_before(tmp_path, i
     file = str(tmp_path / "memory.py")
     words = [*TEMPLATE[:-1], TEMPLATE[-1].replace("main(int", f"{UNWALLED}\nmain(int")]
     with ExitStack() as stack:
-        made = Workers(words, [file], [str(tmp_path)], stack)
+        made = Workers(words, made_of([file], [str(tmp_path)]), stack)
         made.seal([])
         call = Call(file, "sums", {}, 3)
         for jobs in ([FIXED] * 20, [FIXED, LONER, OTHER] * 10, [FIXED, *[LONER] * 7, *[FIXED] * 3]):
@@ -522,7 +528,7 @@ def slow(tmp_path: Path) -> Iterator[tuple[Workers, Call]]:
     (tmp_path / "slow.py").write_text(SLOW)
     file = str(tmp_path / "slow.py")
     with ExitStack() as stack:
-        made = Workers(TEMPLATE, [file], [str(tmp_path)], stack)
+        made = Workers(TEMPLATE, made_of([file], [str(tmp_path)]), stack)
         made.seal([])
         yield made, Call(file, "spins_if_old", {}, 1)
 
@@ -587,7 +593,7 @@ def test_a_process_that_cannot_be_made_is_said(tmp_path):
     fault = "from dpaudit.sealed import sandbox; sandbox._CLONE = {'x86_64': 999, 'aarch64': 999}"
     words = [*TEMPLATE[:-1], TEMPLATE[-1].replace("main(int", f"{fault}\nmain(int")]
     with ExitStack() as stack:
-        made = Workers(words, [str(tmp_path / "slow.py")], [str(tmp_path)], stack)
+        made = Workers(words, made_of([str(tmp_path / "slow.py")], [str(tmp_path)]), stack)
         with pytest.raises(
             UnsupportedError, match=r"^the processes of functions cannot be made here\.$"
         ):
