@@ -170,9 +170,10 @@ class _Custodian:
             private |= table_files(table, self._open_to_code())
         self.readable = {path: tuple(identity) for path, *identity in self.job["code"]}
         require_apart(private, self.readable)
-        self._start_workers(message_field(said, "functions", list))
         named = map(str, message_field(said, "files", list))
-        return table, {name: self._hand_out(name, private) for name in named}
+        public = {name: self._hand_out(name, private) for name in named}
+        self._start_workers(message_field(said, "functions", list))  # which reads all of the code
+        return table, public
 
     def _open_to_code(self) -> list[Path]:
         """What all code may read: Python, its packages, and those that come with this one."""

@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.ledger import summarise_journal
-from dpaudit.sealed import sandbox
+from dpaudit.sealed import custodian, sandbox
 from dpaudit.workflow import sealing
 from dpaudit.workflow.running import run_subject
 
@@ -284,3 +284,19 @@ def test_a_table_that_vanishes_is_said(project: Path) -> None:
         with pytest.raises(InputError, match=r"rows\.csv"):
             run.load({"seed": 1, "data": None})
     require_clean(project, 0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_code_stands_still_while_rows_are_worked_off() -> None:
+    """It could else count how long that takes, which follows from the rows."""
+
+    def state(number: int) -> str:
+        return Path(f"/proc/{number}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        with custodian._stopped(process.pid):
+            assert state(process.pid) == "T"
+        assert state(process.pid) != "T"
+        process.kill()
+        with custodian._stopped(process.pid):  # who has ended is not waited for
+            pass

@@ -24,6 +24,7 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.base.errors import InputError
+from dpaudit.project.sealed_subject import code_of
 from dpaudit.project.targets import find_target
 from dpaudit.sealed import sandbox
 from dpaudit.workflow.running import RunOptions, run_subject, run_target
@@ -311,6 +312,34 @@ def test_parameters_are_numbers_texts_lists_and_arrays(tmp_path):
 def test_other_parameters_are_refused(tmp_path, given):
     with asked(tmp_path, scaled) as found, pytest.raises(InputError, match=r"^per_unit takes"):
         values(found, scaled, parameters=given)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"array": [1], "type": "int64", "shape": [1], "counts": 5},
+        {"array": ["x"], "type": "object", "shape": [1]},
+        {"array": [1], "type": "int64", "shape": [2]},
+        {"array": [[1], [1, 2]], "type": "int64", "shape": [3]},
+        {"list": 5},
+        {"counts": [1]},
+        {"other": 1},
+        math.inf,
+        [math.nan],
+        {"list": [{"array": [1], "type": "V9", "shape": [1]}]},
+    ],
+)
+def test_a_parameter_that_no_message_says_is_refused_whether_there_are_units_or_not(tmp_path, raw):
+    """What fails where there are units alone would tell whether there are any."""
+    asked_for = {"function": list(code_of(scaled)), "low": 0, "high": 9, "default": 0, "step": 1}
+    request = asked_for | {"op": "per_unit", "shape": [], "state": "", "parameters": {"more": raw}}
+    said = []
+    for condition in ("age > 500", "age > 0"):
+        with asked(tmp_path, scaled) as found:
+            rows = found.data.filter(condition)
+            said.append(found.operations.answer(request | {"of": rows._number}))
+    assert said[0] == said[1]
+    assert "error" in said[0]
 
 
 def test_what_a_function_does_to_its_records_stays_with_it(tmp_path):
