@@ -20,6 +20,7 @@ from dpaudit.base.errors import DpAuditError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.channel import Channel, ChannelError
+from dpaudit.sealed.escape_attempts import analyst_tries
 from dpaudit.sealed.handles import Rows, SealedLedger
 from dpaudit.sealed.messages import generator
 
@@ -72,7 +73,7 @@ def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
     except UnsupportedError as error:
         channel.send({"unsealed": str(error)})
         return False
-    tries = sandbox.tries(job["private"], job["parent"])
+    tries = analyst_tries(job["private"], job["parent"])
     channel.send({"system": means.system, "means": list(means.walls), "tries": tries})
     return True
 

@@ -36,8 +36,6 @@ import os
 import platform
 import signal
 import site
-import socket
-import stat
 import struct
 import sys
 import sysconfig
@@ -59,13 +57,12 @@ LANDLOCK_ABI = 6
 
 # Which of two numbers a call has, and what the kernel calls the machine (AUDIT_ARCH).
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-_CLOCK_CALLS = {"x86_64": (228, 98), "aarch64": (113, 165)}
 _CLONE, _GETPID = {"x86_64": 56, "aarch64": 220}, {"x86_64": 39, "aarch64": 172}
 _ALONE = 0x20000000 | 0x8000 | 17  # CLONE_NEWPID, CLONE_PARENT, SIGCHLD
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
-_DESCRIPTORS = 256  # as many as a confined process may have
+MOST_DESCRIPTORS = 256  # as many as a confined process may have
 
 _TRIAL = """
 import os, sys
@@ -205,7 +202,7 @@ def confine_worker(control: int, processor_seconds: int, memory_bytes: int, prog
     os.close(control)
     _set_limits(_own_limits(processor_seconds, memory_bytes))
     _drop_capabilities(0)
-    _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+    library_call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     _restrict_calls(program)
 
 
@@ -248,12 +245,12 @@ def _build(walls: Mapping[str, Callable[[], None]]) -> None:
 
 def refuse_dumps() -> None:
     """Keep other processes of the same user from the memory of this one."""
-    _call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    library_call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def end_with_parent() -> None:
     """Be told by SIGTERM when the thread ends that started this process."""
-    _call("prctl", 1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
+    library_call("prctl", 1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def _check_machine() -> int:
@@ -266,7 +263,7 @@ def _check_machine() -> int:
         raise UnsealableError(f"runs are sealed on {known} alone, and this is {machine}.")
     abi = 0
     with contextlib.suppress(OSError):
-        abi = _call("syscall", 444, None, 0, 1)  # LANDLOCK_CREATE_RULESET_VERSION
+        abi = library_call("syscall", 444, None, 0, 1)  # LANDLOCK_CREATE_RULESET_VERSION
     if abi < LANDLOCK_ABI:
         raise UnsealableError(
             f"runs are sealed by Landlock ABI {LANDLOCK_ABI} (Linux 6.12) or later, "
@@ -275,7 +272,7 @@ def _check_machine() -> int:
     return abi
 
 
-def _call(name: str, *arguments: object) -> int:
+def library_call(name: str, *arguments: object) -> int:
     """Call a function of the C library; raise OSError where it fails."""
     function = getattr(_LIBRARY, name)
     # A bare integer would be passed as 32 bits, with the upper half of the register undefined.
@@ -295,14 +292,14 @@ def _close_descriptors(kept: int) -> None:
 def _close_others(kept: int) -> None:
     for first, last in ((3, kept - 1), (kept + 1, 0xFFFFFFFF)):
         if first <= last:
-            _call("syscall", 436, first, last, 0)  # close_range
+            library_call("syscall", 436, first, last, 0)  # close_range
 
 
 def _leave_namespaces() -> None:
     """Be alone with files, network and messages; the kernel refuses it where there are threads."""
     user, group = os.geteuid(), os.getegid()
     # CLONE_NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET
-    _call("unshare", 0x20000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x40000000)
+    library_call("unshare", 0x20000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x40000000)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
     # The numbers stay those outside, so that files keep their owners.
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
@@ -323,10 +320,10 @@ def _places(readable: Sequence[Path]) -> dict[Path, Path]:
 def _move_root(places: dict[Path, Path]) -> None:
     """Live in an empty root to which the places are bound, read-only; all else is not there."""
     folder, outside, private, bind, recursive = Path.cwd(), "/.outside", 0x40000, 0x1000, 0x4000
-    _call("mount", None, b"/", None, private | recursive, None)
-    _call("mount", b"none", b"/tmp", b"tmpfs", 0, b"mode=0755,size=1m")
+    library_call("mount", None, b"/", None, private | recursive, None)
+    library_call("mount", b"none", b"/tmp", b"tmpfs", 0, b"mode=0755,size=1m")
     Path("/tmp", outside[1:]).mkdir()
-    _call("pivot_root", b"/tmp", b"/tmp" + outside.encode())
+    library_call("pivot_root", b"/tmp", b"/tmp" + outside.encode())
     os.chdir("/")
     for place, real in places.items():
         source = Path(outside, *real.parts[1:])
@@ -335,11 +332,13 @@ def _move_root(places: dict[Path, Path]) -> None:
         else:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.touch()
-        _call("mount", bytes(source), bytes(place), None, bind | recursive, None)
-    _call("umount2", outside.encode(), 2)  # MNT_DETACH
+        library_call("mount", bytes(source), bytes(place), None, bind | recursive, None)
+    library_call("umount2", outside.encode(), 2)  # MNT_DETACH
     Path(outside).rmdir()
     read_only = struct.pack("=4Q", 1 | 2 | 4, 0, 0, 0)  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
-    _call("syscall", 442, -100, b"/", 0x8000, read_only, len(read_only))  # mount_setattr, all below
+    library_call(
+        "syscall", 442, -100, b"/", 0x8000, read_only, len(read_only)
+    )  # mount_setattr, all below
     with contextlib.suppress(OSError):
         os.chdir(folder)
 
@@ -353,7 +352,7 @@ _Limits = Sequence[tuple[str, int, int]]
 _FIXED_LIMITS: _Limits = (
     ("RLIMIT_CORE", 0, 0),
     ("RLIMIT_FSIZE", 0, 0),
-    ("RLIMIT_NOFILE", _DESCRIPTORS, _DESCRIPTORS),
+    ("RLIMIT_NOFILE", MOST_DESCRIPTORS, MOST_DESCRIPTORS),
 )
 
 
@@ -376,13 +375,13 @@ def _set_limits(limits: _Limits) -> None:
 
 def _drop_capabilities(kept: int) -> None:
     version_3, sets = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", kept, kept, 0, 0, 0, 0)
-    _call("capset", version_3, sets)
+    library_call("capset", version_3, sets)
 
 
 def _drop_privileges(kept: int = 0) -> None:
     _drop_capabilities(kept)
-    _call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    _call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+    library_call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    library_call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     refuse_dumps()
 
 
@@ -410,16 +409,16 @@ def _remove_clocks(pages: Sequence[tuple[int, int, bool]]) -> None:
     The C library asks code of the kernel for the time, which is made to say that it cannot. So that
     modules that ask for the time do not fail, those of Python say that it is 0.
     """
-    _call("prctl", 26, 2, 0, 0, 0)  # PR_SET_TSC, PR_TSC_SIGSEGV
+    library_call("prctl", 26, 2, 0, 0, 0)  # PR_SET_TSC, PR_TSC_SIGSEGV
     for start, length, is_code in pages:
         if not is_code:
-            _call("munmap", ctypes.c_void_p(start), length)
+            library_call("munmap", ctypes.c_void_p(start), length)
             continue
         failure, image = _NO_CALL[platform.machine()], ctypes.string_at(start, length)
-        _call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_WRITE)
+        library_call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_WRITE)
         for place in _functions_of(image):
             ctypes.memmove(start + place, failure, len(failure))
-        _call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_EXEC)
+        library_call("mprotect", ctypes.c_void_p(start), length, mmap.PROT_READ | mmap.PROT_EXEC)
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         setattr(time, name, lambda: 0.0)
         setattr(time, f"{name}_ns", lambda: 0)
@@ -451,13 +450,13 @@ def _restrict_files(places: dict[Path, Path]) -> None:
     """Landlock: refuse all that it knows to refuse, but reading the places."""
     read_file, read_folder = 1 << 2, 1 << 3
     refused = struct.pack("=QQQ", (1 << 16) - 1, 3, 3)  # files; TCP; signals and abstract sockets
-    rules = _call("syscall", 444, refused, len(refused), 0)
+    rules = library_call("syscall", 444, refused, len(refused), 0)
     for place in places:
         beneath = os.open(place, os.O_PATH | os.O_CLOEXEC)
         rights = read_file | (read_folder if place.is_dir() else 0)
-        _call("syscall", 445, rules, 1, struct.pack("=Qi", rights, beneath), 0)
+        library_call("syscall", 445, rules, 1, struct.pack("=Qi", rights, beneath), 0)
         os.close(beneath)
-    _call("syscall", 446, rules, 0)  # landlock_restrict_self
+    library_call("syscall", 446, rules, 0)  # landlock_restrict_self
     os.close(rules)
 
 
@@ -561,7 +560,7 @@ def _restrict_calls(code: bytes) -> None:
     """Seccomp: from here on, only what is listed is called."""
     program = ctypes.create_string_buffer(code)
     pointer = struct.pack("@HP", len(code) // 8, ctypes.addressof(program))
-    _call("prctl", 22, 2, pointer, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    library_call("prctl", 22, 2, pointer, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
 def python_folders() -> tuple[Path, ...]:
@@ -586,160 +585,3 @@ def refuse_within(path: Path, readable: Sequence[Path]) -> Path | None:
         if private.is_relative_to(folder) or folder.is_relative_to(private):
             return place
     return None
-
-
-def tries(private: Sequence[str], parent: int) -> dict[str, str]:
-    """Try what a confined process must not be able to do.
-
-    Args:
-        private: absolute paths that must be out of reach.
-        parent: number of the process that holds what is private.
-
-    Returns:
-        By a short name, the errors with which it failed, such as ``EPERM``; or ``succeeded``, also
-        where it failed as no wall makes it fail.
-    """
-    word = ctypes.create_string_buffer(8)
-    vector = struct.pack("@PN", ctypes.addressof(word), 8)
-    here, writing = sys.executable, os.O_WRONLY | os.O_CREAT
-    kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
-    attempts: dict[str, list[Callable[[], object]]] = {
-        "open what is private": [partial(os.open, path, os.O_RDONLY) for path in private],
-        "list what is private": [partial(os.listdir, Path(path).parent) for path in private],
-        "stat what is private": [partial(os.stat, path) for path in private],
-        "write a file": [
-            partial(os.open, f"{folder}/.dpaudit", writing) for folder in (".", "/tmp", "/dev/shm")
-        ],
-        "make a socket": [
-            partial(socket.socket, family, kind)
-            for family in (socket.AF_INET, socket.AF_UNIX)
-            for kind in kinds
-        ],
-        "connect": [partial(_call, "connect", -1, None, 0)],
-        "fork": [_fork],
-        "exec": [partial(os.execv, here, [here, "-c", ""])],
-        "ptrace the parent": [partial(_call, "ptrace", 0x4206, parent, None, None)],  # SEIZE
-        "read the memory of the parent": [
-            partial(_call, "process_vm_readv", parent, vector, 1, vector, 1, 0),
-            partial(os.open, f"/proc/{parent}/mem", os.O_RDONLY),
-        ],
-        "signal the parent": [partial(os.kill, parent, 0), partial(os.pidfd_open, parent)],
-        "shared memory": [partial(_call, "shmget", 0, 8, 0o600), partial(os.memfd_create, "a")],
-        "inherited descriptors": [_other_descriptors],
-        "read a clock": _clocks(),
-        "/proc of others": [partial(os.listdir, "/proc"), partial(os.stat, f"/proc/{parent}")],
-        "take a wall down": [
-            partial(_call, "unshare", 0x10000000),
-            partial(_call, "mount", b"none", b"/", b"tmpfs", 0, None),
-            partial(_call, "prctl", 4, 1, 0, 0, 0),
-        ],
-    }
-    return {name: _failures(calls) for name, calls in attempts.items() if calls}
-
-
-def _clocks() -> list[Callable[[], object]]:
-    """Ways to read a clock, by the C library and without it."""
-    word, (number, of_process) = ctypes.create_string_buffer(1024), _CLOCK_CALLS[platform.machine()]
-    return [
-        partial(time.clock_gettime, time.CLOCK_MONOTONIC),
-        partial(time.clock_gettime, 6),  # CLOCK_MONOTONIC_COARSE
-        partial(time.clock_gettime, time.CLOCK_PROCESS_CPUTIME_ID),
-        partial(_call, "syscall", number, 1, word),
-        partial(_call, "syscall", of_process, 0, word),  # getrusage
-    ]
-
-
-def worker_tries(private: Sequence[str]) -> dict[str, str]:
-    """Try what a worker must not be able to do; see :func:`tries`."""
-    word, numbers = ctypes.create_string_buffer(1024), (ctypes.c_int * 2)()
-    here, direct = sys.executable, partial(_call, "syscall")
-    x86_64 = platform.machine() == "x86_64"
-    attempts: dict[str, list[Callable[[], object]]] = {
-        "reach what is private": [
-            partial(call, path)
-            for path in (*private, "/", "/proc/1/status")
-            for call in (partial(os.open, flags=os.O_RDONLY), os.stat, os.listdir)
-        ],
-        "make a file, a pipe or a socket": [
-            partial(os.open, "/.dpaudit", os.O_WRONLY | os.O_CREAT),
-            partial(os.pipe2, 0),
-            partial(socket.socket, socket.AF_UNIX),
-            partial(_call, "socketpair", socket.AF_UNIX, socket.SOCK_STREAM, 0, numbers),
-            partial(os.memfd_create, "a"),
-        ],
-        "share memory": [
-            partial(_call, "shmget", 0, 8, 0o600),
-            partial(_shared_memory, 1),
-            partial(_shared_memory, 3),
-        ],
-        "fork or exec": [_fork, partial(os.execv, here, [here, "-c", ""])],
-        "signal or trace another": [
-            partial(os.kill, -1, 0),
-            partial(_call, "ptrace", 0x4206, 2, None, None),
-            partial(_call, "process_vm_readv", 2, word, 1, word, 1, 0),
-        ],
-        "learn its number": [
-            partial(direct, 39 if x86_64 else 172),
-            partial(direct, 186 if x86_64 else 178),  # gettid
-        ],
-        "learn what the machine did": [
-            partial(direct, 99 if x86_64 else 179, word),  # sysinfo
-            partial(direct, 100 if x86_64 else 153, word),  # times
-            *_clocks(),
-            partial(os.fstat, 0),
-            partial(os.getrandom, 8),
-        ],
-        "other descriptors": [_others_to_write],
-        "take a wall down": [
-            partial(_call, "unshare", 0x10000000),
-            partial(_call, "mount", b"none", b"/", b"tmpfs", 0, None),
-            partial(_call, "prctl", 4, 1, 0, 0, 0),
-            partial(_call, "setrlimit", 0, word),
-        ],
-    }
-    return {name: _failures(calls) for name, calls in attempts.items()}
-
-
-def _shared_memory(flag: int) -> None:
-    _call("syscall", 9 if platform.machine() == "x86_64" else 222, 0, 4096, 3, 0x20 | flag, -1, 0)
-
-
-def _others_to_write() -> None:
-    """Raise OSError if nothing is open but ``/dev/null``, three times, and one descriptor."""
-    found = []
-    for descriptor in range(_DESCRIPTORS):
-        with contextlib.suppress(OSError):
-            os.write(descriptor, b"")
-            found.append(descriptor)
-    if len(found) == 4:
-        raise FileNotFoundError(errno.ENOENT, "no other descriptor")
-
-
-def _failures(calls: Sequence[Callable[[], object]]) -> str:
-    names = {}
-    for call in calls:
-        try:
-            call()
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT, errno.ENOSYS):
-                return "succeeded"
-            names[errno.errorcode[error.errno]] = call
-        else:
-            return "succeeded"
-    return ", ".join(names)
-
-
-def _fork() -> None:
-    if os.fork() == 0:
-        os._exit(0)
-
-
-def _other_descriptors() -> None:
-    """Raise OSError if nothing is open but ``/dev/null`` and one socket."""
-    kinds = []
-    for descriptor in range(_DESCRIPTORS):
-        with contextlib.suppress(OSError):
-            kinds.append(os.fstat(descriptor))
-    others = [kind for kind in kinds if kind.st_rdev != os.makedev(1, 3)]
-    if len(others) == 1 and stat.S_ISSOCK(others[0].st_mode):
-        raise FileNotFoundError(errno.ENOENT, "no other descriptor")

@@ -34,6 +34,7 @@ from typing import Any
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.channel import Channel, ChannelError
+from dpaudit.sealed.escape_attempts import worker_tries
 
 _LIBRARIES = frozenset({"dpaudit", "numpy", "scipy"})
 """What a function may import beside Python's own modules and the files of the code."""
@@ -319,7 +320,7 @@ class _Template:
         os.write(descriptor, b"h")  # by which the custodian learns the number of this process
         gc.enable()
         if "tries" in call:
-            channel.send({"tries": sandbox.worker_tries(call["tries"])})
+            channel.send({"tries": worker_tries(call["tries"])})
             return
         given = channel.receive()
         try:

@@ -72,6 +72,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     sys.path.insert(0, settings["checkout"])
     from dpaudit.sealed import sandbox
+    from dpaudit.sealed.escape_attempts import analyst_tries
 
     private, copy = Path(settings["private"]), Path(settings["copy"])
     folders = [*sandbox.python_folders(), copy]
@@ -99,7 +100,7 @@ def main() -> None:
         "inherited": inherited,
         "means": means,
         "channel": channel,
-        "tries": partial(sandbox.tries, [str(private)], parent),
+        "tries": partial(analyst_tries, [str(private)], parent),
         "raw": raw,
         "libc": libc,
         "ctypes": ctypes,
