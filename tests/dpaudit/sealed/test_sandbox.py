@@ -371,7 +371,7 @@ def test_without_walls_the_same_code_gets_through(places, ordinary):
         ("import numpy; result = numpy.linalg.svd(numpy.eye(200))[1].sum()", "200.0"),
         ("import numpy; result = numpy.random.default_rng().random() < 1", "True"),
         ("import zoneinfo; result = zoneinfo.ZoneInfo('Europe/Paris')", "Europe/Paris"),
-        ("import time; time.sleep(0.001); result = time.process_time() > 0", "True"),
+        ("import time; time.sleep(9); result = time.time(), time.process_time()", "(0.0, 0.0)"),
         ("print('to nobody'); import sys; print('to nobody', file=sys.stderr)", "None"),
         ("result = open(0).read()", ""),
         ("result = dict(os.environ).get('SECRET')", "of the custodian"),  # what it had, it has
@@ -399,7 +399,7 @@ def test_what_is_left_works(confined, code, answer):
             "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
             "URLError(PermissionError",
         ),
-        ("import asyncio; asyncio.run(asyncio.sleep(0))", "EPERM"),
+        ("import asyncio; asyncio.run(asyncio.sleep(0))", "ENOSYS"),
     ],
 )
 def test_libraries_fail_as_the_kernel_does(confined, code, answer):
@@ -441,7 +441,7 @@ def test_what_ends_the_process(places, ordinary, code, ended):
 @sealable
 def test_the_process_ends_with_the_custodian(places, ordinary):
     with Confined(places, ordinary) as process:
-        asleep = "channel.sendall(b'1' + bytes([10])); import time; time.sleep(600)"
+        asleep = "channel.sendall(b'1' + bytes([10])); import threading; threading.Event().wait()"
         assert process.attempt(asleep) == 1
         process.process.kill()
         assert process.answers.readline() == ""
@@ -461,6 +461,7 @@ TRIES = {
     "signal the parent": "EPERM",
     "shared memory": "EPERM",
     "inherited descriptors": "ENOENT",
+    "read a clock": "ENOSYS, EPERM",
     "/proc of others": "ENOENT",
     "take a wall down": "EPERM",
 }
@@ -477,6 +478,7 @@ def test_every_try_fails(confined):
     ("wall", "holes"),
     [
         ("_close_descriptors", {"inherited descriptors"}),
+        ("_remove_clocks", {"read a clock"}),
         ("_move_root", {"stat what is private", "/proc of others"}),
         ("_restrict_calls", {"make a socket", "connect", "shared memory", "signal the parent"}),
     ],
