@@ -496,7 +496,16 @@ def test_means_name_the_kernel_and_each_wall(confined):
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     assert confined.attempt("result = means.system") == f"succeeded: {system}"
     walls = confined.attempt("result = means.walls")
-    for word in ("descriptor", "namespaces", "root", "limits", "capability", "Landlock", "seccomp"):
+    for word in (
+        "descriptor",
+        "namespaces",
+        "root",
+        "limits",
+        "capability",
+        "clock",
+        "Landlock",
+        "seccomp",
+    ):
         assert word in walls
 
 
