@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.auditing import ExecutionFields
-    from dpaudit.auditing.distinguishing.design import Given
+    from dpaudit.auditing import ExecutionFields, Score
     from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Rehearsal
     from dpaudit.mechanisms import Mechanism
     from dpaudit.project import AuditPair, Subject
@@ -65,7 +64,7 @@ def assert_private(
     claim: Claim | float | tuple[float, float],
     pair: AuditPair | tuple[Any, Any] | None = None,
     *,
-    score: Given | Sequence[Given] = (),
+    score: Score | Sequence[Score] = (),
     stop_early: bool = False,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
@@ -79,8 +78,7 @@ def assert_private(
         target: a mechanism, a subject, or a function ``f(data, rng)`` or ``f(data, rng, size)``.
         claim: the claim, or its ε, or (ε, δ).
         pair: two neighbours; a subject may do without.
-        score: further scores, or functions of one output to a number, that are tried beside the
-            target's own.
+        score: further scores that are tried beside the target's own.
         stop_early: stop at the refutation.
         fields: fields of :class:`dpaudit.auditing.Execution`, such as ``runs=50_000``.
 
@@ -107,7 +105,7 @@ def assert_private(
         target,
         pair=AuditPair(*pair) if isinstance(pair, tuple) else pair,
         claim=claim,
-        score=score_tuple(score),
+        scores=score_tuple(score),
         stop_early=stop_early,
         execution=execution.updated(fields),
     )

@@ -274,12 +274,6 @@ def audit(outcome: AuditOutcome) -> None:
     own = record.details.get("own_randomness")
     made = record.trainings or f"{record.runs} a side"
     facts.add_row("runs", f"{made}, {own or f'seed {record.seed}'}")
-    for example in record.details.get("examples", ()):
-        facts.add_row("for example", escape(example))
-    if record.refuted and (tested := record.details.get("tested")):
-        facts.add_row("tested", escape(tested.removeprefix("Tested: ")))
-    for name, value in record.details.get("unique_fields", {}).items():
-        facts.add_row("unique field", escape(f"{name} {value}."))
     for name, value in _attack(record):
         facts.add_row(name, escape(value))
     if record.power:

@@ -35,7 +35,6 @@ from dpaudit.auditing import (
     search_pairs,
 )
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
-from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
@@ -44,7 +43,6 @@ from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.base.validate import shown
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.verdicts import contradicts
@@ -61,7 +59,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Execution, Move, Subject
-from dpaudit.project.audit_request import EACH, FIELDS, UNDECLARED, AuditRequest
+from dpaudit.project.audit_request import EACH, AuditRequest
 from dpaudit.project.foreign import Program, foreign
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
@@ -582,7 +580,7 @@ def attack(request: AuditRequest) -> AuditRecord:
     if isinstance(target, Mechanism):
         declared, release = WhiteBox.of(target, pair), target.release_many
         if declared is not None:
-            request = replace(request, score=(declared, *request.score))
+            request = replace(request, scores=(declared, *request.scores))
     else:
         release = BlackBox(target, arguments=request.arguments)
     return attack_code(request, release, pair, claim, claim.curve, name)
@@ -605,16 +603,13 @@ def attack_subject(
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
     with attack_progress(request, label) as execution:
         return [
-            with_fields(
-                audit_subject(
-                    subject,
-                    pair,
-                    claim=claim,
-                    score=given_scores(request),
-                    stop_early=request.stop_early,
-                    execution=execution,
-                ),
-                request,
+            audit_subject(
+                subject,
+                pair,
+                claim=claim,
+                score=request.scores,
+                stop_early=request.stop_early,
+                execution=execution,
             )
             for pair in pairs
         ]
@@ -634,45 +629,17 @@ def attack_code(
         InputError: if the code cannot be attacked.
     """
     with attack_progress(request, label) as execution:
-        found = audit_release(
+        return audit_release(
             release,
             pair,
             epsilon=claim.epsilon,
             delta=claim.delta,
             curve=curve,
-            score=given_scores(request),
+            score=request.scores,
             learn=learn_scores,
             stop_early=request.stop_early,
             execution=execution,
         )
-    return with_fields(found, request)
-
-
-def with_fields(record: AuditRecord, request: AuditRequest) -> AuditRecord:
-    """The record, with what each field is that differs in nearly every run.
-
-    Raises:
-        InputError: if another field is declared.
-    """
-    unique = record.details.get("unique_fields", [])
-    if other := request.fields.keys() - set(unique):
-        named = ", ".join(unique) or "no field does"
-        raise InputError(
-            f"--field names {shown(min(other))}, which does not differ in nearly every run; of "
-            f"this code {named}."
-        )
-    if not unique:
-        return record
-    told = {name: FIELDS.get(request.fields.get(name, ""), UNDECLARED) for name in unique}
-    return replace(record, details={**record.details, "unique_fields": told})
-
-
-def given_scores(request: AuditRequest) -> tuple[Score, ...]:
-    """The scores of a request; those that are named ``FILE.py:f`` are loaded."""
-    return tuple(
-        OutputScore(load_function(each), each.rpartition(":")[2]) if isinstance(each, str) else each
-        for each in request.score
-    )
 
 
 @contextmanager

@@ -25,15 +25,12 @@ from dpaudit.auditing.distinguishing.choosing import (
     why_none_is_learned,
 )
 from dpaudit.auditing.distinguishing.design import (
-    HELD_SHARE,
     RARE_PILOT,
     RARE_SHARE,
     AnytimeNull,
-    Arm,
     Curve,
     CurveNull,
     Design,
-    Given,
     Null,
     PointNull,
     RatesNull,
@@ -49,12 +46,10 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
     Trials,
 )
-from dpaudit.auditing.distinguishing.held import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
-from dpaudit.auditing.distinguishing.scores import Score, score_outputs
-from dpaudit.auditing.distinguishing.telling import Fields
+from dpaudit.auditing.distinguishing.scores import FlaggedScore, Score, flag_values, score_outputs
 from dpaudit.auditing.distinguishing.vocabulary import (
     Form,
     Vocabulary,
@@ -63,7 +58,7 @@ from dpaudit.auditing.distinguishing.vocabulary import (
     require_answers,
 )
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
-from dpaudit.auditing.evidence.types import Both
+from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim
@@ -74,7 +69,6 @@ WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""
 MOST_HELD = 2**26
 """Size of the forms from which a vocabulary is made."""
-_RAISES = "the mechanism raises in every run on both sides; mend it first."
 VOCABULARY_SHARE = 3
 """Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 
@@ -86,7 +80,7 @@ def audit_release(
     epsilon: float,
     delta: float = 0.0,
     curve: Curve | None = None,
-    score: Given | Sequence[Given] | None = None,
+    score: Score | Sequence[Score] | None = None,
     learn: bool | Learner | None = None,
     method: str | None = None,
     stop_early: bool = False,
@@ -107,9 +101,7 @@ def audit_release(
         curve: claimed δ as a function of an array of ε, such as a plan's privacy curve; the claim
             is then this whole curve as well.
         score: a frozen score, or several of which the pilot picks one; without it the output
-            itself (numbers), or a score that is learned on the pilot (arrays). A function of one
-            output, whatever that is, to a number is such a score too; the scores that would be
-            tried without it are tried beside it.
+            itself (numbers), or a score that is learned on the pilot (arrays).
         learn: whether the pilot also learns scores and compares them with the given ones; by
             default only where none is given. Or what learns them: a function of outputs on x and
             on x', each of shape (n, …), that gives scores.
@@ -139,16 +131,12 @@ def audit_release(
             execution = execution.updated({"own_randomness": True})
     experiment = Experiment.of(release, pair, execution)
     missing = why_none_is_learned() if learn is True else None
-    if design.own and design.encodable:
-        return _audited(experiment, design, execution, method, missing, _RAISES)
     try:
         return _audited(experiment, design, execution, method, missing)
     except (NotPlainError, OneSideNotPlainError) as error:
         if not design.encodable:
             raise
-        reason = str(error)
-    # Out of the handler, as what code raises would else have this error as its context.
-    return _audited(experiment, design, execution, method, missing, reason)
+        return _audited(experiment, design, execution, method, missing, str(error))
 
 
 def _audited(
@@ -194,7 +182,7 @@ def _audited(
         if pilot == 0:
             outcome = _sequential(trials, design, runs)
         else:
-            spent = _learn_vocabulary(trials, design, pilot, reason) if reason else 0
+            spent = _learn_vocabulary(trials, pilot, reason) if reason else 0
             outcome = _two_stages(trials, design, runs, pilot, spent)
     return outcome.record(design, experiment, replace(shown, shape=shape), method)
 
@@ -206,7 +194,7 @@ def _types_differ(experiment: Experiment) -> bool:
     return len(one) == len(other) == 1 and one != other
 
 
-def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -> int:
+def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
     """Let outputs be encoded from now on; how many runs of the pilot that may take."""
     runs = max(1, pilot // VOCABULARY_SHARE)
     trials.experiment = replace(trials.experiment, encoder=forms)
@@ -218,9 +206,7 @@ def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -
         if held > MOST_HELD:
             break
     require_answers((x, x_prime), reason)
-    vocabulary = Vocabulary.of(x, x_prime, HeldValues.of(trials.experiment.pair))
-    encoder = replace(vocabulary, own=design.own)
-    trials.experiment = replace(trials.experiment, encoder=encoder)
+    trials.experiment = replace(trials.experiment, encoder=Vocabulary.of(x, x_prime))
     return runs
 
 
@@ -230,21 +216,17 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     code = release.function if isinstance(release, BlackBox) else release
     arguments = release.arguments if isinstance(release, BlackBox) else {}
     return {
-        "release": _name(code),
+        "release": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code)),
         **({"arguments": as_json({**arguments})} if arguments else {}),
         "pair": as_json([experiment.pair.x, experiment.pair.x_prime]),
         "seed": experiment.seed,
         "runs": runs,
         "claim": design.claim.to_dict(),
         "confidence": design.confidence,
-        "scores": [_name(score) for score in design.scores],
+        "scores": [repr(score) for score in design.scores],
         "curve": design.curve is not None,
         "stop_early": design.stop_early,
     }
-
-
-def _name(code: object) -> str:
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code))
 
 
 def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: int = 0) -> Outcome:
@@ -252,8 +234,7 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
     # Runs of the stage PILOT may have called for the encoding, and may not choose an event as well.
     stage = Stage.ENCODED_PILOT if spent else Stage.PILOT
     outputs = trials.whole(stage, pilot - spent)
-    given = () if spent else design.scores  # encoded, they are columns
-    fixed = [*given, *_first_scores(trials, design, outputs[0])]
+    fixed = [*design.scores, *_first_scores(trials, design, outputs[0])]
     test_runs = runs - pilot
     curve = design.curve_null()
     if curve is not None and fixed:
@@ -266,28 +247,17 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = choice.score
+    score = flag_values(choice.score, *outputs, trials.experiment.pair)
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
-    point: Null = AnytimeNull(design.claim)
-    encoder = trials.experiment.encoder
-    held, scores = _held_values(trials, outputs), [score]
-    if not design.stop_early:
-        further = _rare_event(design, score, outputs, test_runs)
-        if held[0].events:
-            scores.append(held[1])
-            further += [
-                Arm(event, HELD_SHARE, 1, held[0].in_words, f"held by {at}")
-                for event in held[0].events
-                for at in [event.direction.value[:2].strip()]
-            ]
-        point = PointNull(design.claim, choice.event, further)
+    point: Null = (
+        AnytimeNull(design.claim)
+        if design.stop_early
+        else PointNull(design.claim, choice.event, _rare_event(design, score, outputs, test_runs))
+    )
     _tolerate(trials, outputs[0])
-    used = _feed(trials, design, scores, test_runs, point, curve)
-    fields = Fields(outputs)
-    if isinstance(encoder, Vocabulary):
-        fields = Fields(outputs, encoder.names, len(encoder.own), encoder.unique)
-    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0, fields)
+    used = _feed(trials, design, score, test_runs, point, curve)
+    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0)
 
 
 def _tolerate(trials: Trials, outputs: Floats) -> None:
@@ -297,25 +267,17 @@ def _tolerate(trials: Trials, outputs: Floats) -> None:
         trials.experiment = replace(trials.experiment, encoder=plain)
 
 
-def _held_values(trials: Trials, outputs: Both) -> tuple[HeldValues, Score]:
-    """Values of one side alone, and the score that is 1 or −1 where an output shows one."""
-    encoder = trials.experiment.encoder
-    if isinstance(encoder, Vocabulary):
-        return encoder.held, encoder.shows
-    held = HeldValues.of(trials.experiment.pair).with_repeats(*outputs)
-    return held, held
-
-
-def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> list[Arm]:
-    """Return what may happen so rarely that it moves no other bound; nothing of a small pilot."""
+def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
+    """Return what may happen so rarely that it moves no other bound; None of a small pilot."""
     if len(outputs[0]) < RARE_PILOT:
-        return []
+        return None
     x, x_prime = (score_outputs(score, side) for side in outputs)
+    if isinstance(score, FlaggedScore) and (event := score.alone(x, x_prime)) is not None:
+        return event
     confidence = 1 - RARE_SHARE * (design.point_error or design.error)
-    event = choose_event(
+    return choose_event(
         x, x_prime, design.claim.delta, test_runs=test_runs, confidence=confidence, rare=True
     )
-    return [Arm(event, RARE_SHARE)]
 
 
 def _first_scores(trials: Trials, design: Design, outputs: Floats) -> Sequence[Score]:
@@ -331,25 +293,25 @@ def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
     _tolerate(trials, shown)
-    used = _feed(trials, design, [score], runs, point, curve)
+    used = _feed(trials, design, score, runs, point, curve)
     return Outcome(score, point, curve, used, 0)
 
 
 def _feed(
     trials: Trials,
     design: Design,
-    scores: Sequence[Score],
+    score: Score,
     runs: int,
     point: Null,
     curve: CurveNull | RatesNull | None,
 ) -> int:
     """Test runs, up to ``runs`` or to the refutation; how many were used."""
     used = 0
-    for x, x_prime in trials.stage(Stage.TEST, runs, scores):
+    for x, x_prime in trials.stage(Stage.TEST, runs, score):
         used += len(x)
         point.update(x, x_prime)
         if curve is not None:
-            curve.update(x[:, 0], x_prime[:, 0])
+            curve.update(x, x_prime)
         if design.stop_early and (
             (curve is not None and curve.refuted) or design.point_refutes(point)
         ):

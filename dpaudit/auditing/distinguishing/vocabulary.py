@@ -18,7 +18,7 @@ import math
 import numbers
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,24 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.held import NUMBER, WORD, HeldValues, read_numbers
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised, Unread, is_plain, riding
-from dpaudit.auditing.distinguishing.scores import (
-    SLAB,
-    ColumnScore,
-    OutputScore,
-    differences,
-    scale,
-    scaled,
-)
-from dpaudit.auditing.distinguishing.telling import hardly_repeat, is_unique
+from dpaudit.auditing.distinguishing.scores import ColumnScore, differences, scale, scaled
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
 Block = tuple[str, tuple[int, ...]]
 """A label, and the shape of what lies along the first axis."""
 
-NOTHING_HELD = HeldValues(((), ()))
 MOST = 20_000
 """Facts and single numbers of one output; all others together are one fact."""
 DEEPEST = 40
@@ -57,6 +47,7 @@ _FAILS = ", cannot be read ("
 _LOW = 2**32
 _HEAP_TYPE = 1 << 9
 """Flag of classes that are written in Python, or could be."""
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -68,24 +59,16 @@ class Form:
         facts: that hold; what follows a null character tells them apart and is not shown.
         numbers: single ones, by label; NaN is a fact as well.
         blocks: arrays of numbers, flattened.
-        texts: with which it was written, whole.
     """
 
     facts: set[str] = field(default_factory=set)
     numbers: dict[str, float] = field(default_factory=dict)
     blocks: dict[Block, Floats] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
         """Whether it is an exception."""
         return any(fact.startswith("it raises ") for fact in self.facts)
-
-    @property
-    def values(self) -> Iterator[Any]:
-        """Its numbers, but for lengths."""
-        yield from (each for name, each in self.numbers.items() if not name.startswith("length "))
-        yield from self.blocks.values()
 
     @property
     def unread(self) -> list[str]:
@@ -185,7 +168,6 @@ class _Reader:
             self.fact(f"{label} is {value}")
         elif isinstance(value, Raised):
             self.fact(f"it raises {value.kind}")
-            self.form.texts.append(value.message)
             self.hidden(
                 f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
             )
@@ -218,12 +200,11 @@ class _Reader:
     def _text(self, label: str, text: str) -> None:
         self.shown(f"{label} is", str(text))
         self.number(f"length of {label}", float(len(text)))
-        found = [*itertools.islice(read_numbers(text), FEW)]
-        self.form.texts.append(text)
+        found = [float(each.group()) for each in itertools.islice(_NUMBER.finditer(text), FEW)]
         if found:
             self.form.blocks[f"(numbers in {label})", ()] = np.array(found)
-            self.shown(f"{label} without its numbers is", NUMBER.sub("#", text))
-        words = dict.fromkeys(WORD.findall(text))
+            self.shown(f"{label} without its numbers is", _NUMBER.sub("#", text))
+        words = dict.fromkeys(re.findall(r"[^\W\d]\w*", text))
         for word in itertools.islice(words, FEW) if len(words) > 1 else ():
             self.shown(f"{label} holds the word", word)
 
@@ -235,7 +216,6 @@ class _Reader:
     def _mapping(self, label: str, value: Mapping[Any, Any]) -> None:
         self.number(f"length of {label}", float(len(value)))
         names = [_key(key) for key in value]
-        self.form.texts += names
         self.hidden(f"{label} has its keys in one certain order", names)
         for name, each in zip(names, value.values(), strict=True):
             place = f"{label}[{name}]"
@@ -262,8 +242,7 @@ class _Reader:
 
     def _set(self, label: str, values: Set[Any]) -> None:
         self.number(f"length of {label}", float(len(values)))
-        self.form.texts += (names := sorted(map(_key, values)))
-        for each in names:
+        for each in sorted(map(_key, values)):
             self.fact(f"{label} holds {each}")
         if _numeric(values):
             self._numbers(f"(sorted {label})", sorted(values), ())
@@ -491,31 +470,16 @@ class _Summary:
         squares = np.square(one).mean(axis=0) - np.square(other).mean(axis=0)
         return cls(block, known, (one.mean(axis=0) - other.mean(axis=0), squares))
 
-    def __call__(self, every: Forms) -> Floats:
-        """The summaries of each form, shape (n, summaries)."""
-        longest = max((len(form.blocks.get(self.block, ())) for form in every), default=0)
-        size = max(1, SLAB // max(1, longest))
-        slabs = [every[at : at + size] for at in range(0, len(every), size)]
-        return np.concatenate([np.zeros((0, len(SUMMARIES))), *map(self._of, slabs)])
-
-    def _of(self, slab: Forms) -> Floats:
-        values = _stacked(self.block, slab)
-        missing = np.isnan(values)
-        there = np.where(missing, 0.0, values)
-        known = np.full((len(slab), self.scale[0].size), np.nan)
-        shared = min(known.shape[1], values.shape[1])
-        known[:, :shared] = values[:, :shared]
+    def __call__(self, form: Form) -> list[float]:
+        values = form.blocks.get(self.block, np.empty(0))
+        there, known = values[~np.isnan(values)], np.full(self.scale[0].shape, np.nan)
+        known[: len(values)] = values[: len(known)]
         moderate = scaled(known, *self.scale)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = [there.sum(axis=1), np.sqrt(np.square(there).sum(axis=1))]
-        extremes = [
-            np.where(missing, -np.inf, values).max(axis=1, initial=-np.inf),
-            np.where(missing, np.inf, values).min(axis=1, initial=np.inf),
-            (values == 0).sum(axis=1),
-        ]
-        linear, squares = self.weights
-        weighted = [(moderate * linear).sum(axis=1), (np.square(moderate) * squares).sum(axis=1)]
-        return np.stack([*sums, *extremes, *weighted], axis=1)
+            sums = [there.sum(), np.sqrt(np.square(there).sum())]
+        extremes = [there.max(initial=-np.inf), there.min(initial=np.inf), (there == 0).sum()]
+        weighted = [moderate @ self.weights[0], np.square(moderate) @ self.weights[1]]
+        return [*map(float, sums + extremes + weighted)]
 
 
 @dataclass(frozen=True)
@@ -529,9 +493,6 @@ class Vocabulary:
         summaries: of blocks.
         seen: every fact that was seen, for the count of those that were not.
         kept: places of the columns that are kept, the clearest first.
-        held: values of one side alone; where there are any, whether one is shown is a column.
-        own: scores of outputs as they are, which are the last columns.
-        unique: fields that differ in nearly every run.
     """
 
     facts: tuple[str, ...]
@@ -540,47 +501,29 @@ class Vocabulary:
     summaries: tuple[_Summary, ...]
     seen: frozenset[str]
     kept: tuple[int, ...] = ()
-    held: HeldValues = NOTHING_HELD
-    own: tuple[OutputScore, ...] = ()
-    unique: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, x: Forms, x_prime: Forms, held: HeldValues = NOTHING_HELD) -> Vocabulary:
+    def of(cls, x: Forms, x_prime: Forms) -> Vocabulary:
         """From outputs on both sides that no test will use again."""
         facts, seen = _chosen_facts(x, x_prime)
-        made = cls(facts, *_chosen_numbers((x, x_prime)), seen, held=held)
+        made = cls(facts, *_chosen_numbers((x, x_prime)), seen)
         rows = [made._rows(side) for side in (x, x_prime)]
         told, both = differences(*rows), np.concatenate(rows)
         told[: len(facts)] /= [HIDDEN if "\0" in fact else HIDDEN**2 for fact in facts]
         varied = np.flatnonzero((both != both[0]).any(axis=0)).tolist()
         last = len(told) - 1  # varies on fresh runs alone
         order = sorted({*varied, last}, key=lambda place: (-told[place], place))
-        kept = (*order, *([last] if len(order) < 2 else []))
-        return replace(made, kept=kept, unique=tuple(_unique_fields([*x, *x_prime])))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What each column is."""
-        every = [fact.partition("\0")[0] for fact in self.facts]
-        every += [*self.numbers, *(entry_name(*each) for each in self.entries)]
-        every += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
-        every += ["number of facts not seen before"]
-        held = [self.held.name] if self.held.events else []
-        return (*(every[at] for at in self.kept), *held, *(each.name for each in self.own))
+        return replace(made, kept=(*order, *([last] if len(order) < 2 else [])))
 
     @property
     def scores(self) -> list[ColumnScore]:
-        """Each column as a score: those that were given, then the clearest first."""
-        flags, names = len(self.facts), self.names
-        found = [ColumnScore(at, names[at], kept < flags) for at, kept in enumerate(self.kept)]
-        given = enumerate(self.own, start=len(names) - len(self.own))
-        own = [ColumnScore(at, each.name, method=each.method) for at, each in given]
-        return [*own, *found]
-
-    @property
-    def shows(self) -> ColumnScore:
-        """Whether an output shows a value of one side alone."""
-        return ColumnScore(len(self.kept), self.held.name)
+        """Each column as a score, the clearest first."""
+        names = [fact.partition("\0")[0] for fact in self.facts]
+        names += [*self.numbers, *(entry_name(*each) for each in self.entries)]
+        names += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
+        names += ["number of facts not seen before"]
+        flags = len(self.facts)
+        return [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
 
     @property
     def number(self) -> int:
@@ -590,27 +533,14 @@ class Vocabulary:
 
     def __call__(self, outputs: Sequence[Any]) -> Floats:
         """Outputs as rows, shape (n, columns)."""
-        rows = self.rows(map(canonical, outputs))
-        if not self.own:
-            return rows
-        given = np.array([[each.of(output) for each in self.own] for output in outputs])
-        return np.column_stack([rows, np.where(np.isnan(given), 0.0, given)])
+        return self.rows(map(canonical, outputs))
 
     def rows(self, outputs: Iterable[Form]) -> Floats:
         """The same of their forms."""
-        every = [*outputs]
-        if not every:
-            return np.zeros((0, len(self.names) - len(self.own)))
-        rows = self._rows(every)[:, list(self.kept)]
-        if not self.held.events:
-            return rows
-        flags = self.held.flags((form.values for form in every), [form.texts for form in every])
-        return np.column_stack([rows, flags])
+        return self._rows(outputs)[:, list(self.kept)]
 
-    def _rows(self, every: Forms) -> Floats:
-        single = np.array([self._row(form) for form in every])
-        unknown = [float(len(form.facts - self.seen)) for form in every]
-        rows = np.column_stack([single, *(summary(every) for summary in self.summaries), unknown])
+    def _rows(self, outputs: Iterable[Form]) -> Floats:
+        rows = np.array([self._row(form) for form in outputs])
         return np.where(np.isnan(rows) | (rows == 0), 0.0, rows)  # nor −0
 
     def _row(self, form: Form) -> list[float]:
@@ -619,33 +549,12 @@ class Vocabulary:
         for (block, place), fill in self.entries.items():
             values = form.blocks.get(block, ())
             row.append(_known(values[place] if place < len(values) else None, fill))
-        return row
+        row += [value for summary in self.summaries for value in summary(form)]
+        return [*row, float(len(form.facts - self.seen))]
 
 
 def _known(value: Any, fill: float) -> float:
     return fill if value is None or value != value else float(value)
-
-
-def _unique_fields(every: Forms) -> Iterator[str]:
-    """Texts, and whole numbers of a wide range, of which hardly any comes twice."""
-    texts, single = defaultdict[str, list[str]](list), defaultdict[str, list[float]](list)
-    for form in every:
-        for fact in form.facts:
-            label, is_text, text = fact.partition(" is '")
-            if is_text:
-                texts[label].append(text)
-        for name, number in form.numbers.items():
-            if not name.startswith(("length ", "last ")):
-                single[name].append(number)
-        for block, values in form.blocks.items():
-            for place, number in enumerate(values[:MOST_NUMBERS]):
-                single[entry_name(block, place)].append(number)
-    yield from (name for name, values in single.items() if is_unique(np.array(values)))
-    bare = " without its numbers"  # noise that is written out is told from a text by it
-    for label, shown in texts.items():
-        plain = texts.get(label + bare, shown)
-        if not label.endswith(bare) and hardly_repeat(shown) and hardly_repeat(plain):
-            yield label
 
 
 def _chosen_facts(x: Forms, x_prime: Forms) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -676,8 +585,7 @@ def _chosen_numbers(
     found: list[tuple[float, Any, float]] = [*zip(differences(*single), names, fills, strict=True)]
     blocks: list[tuple[float, _Summary]] = []
     for block in sorted({block for side in sides for form in side for block in form.blocks}):
-        both = _stacked(block, [*sides[0], *sides[1]])
-        x, x_prime = both[: len(sides[0])], both[len(sides[0]) :]
+        x, x_prime = _stacked(block, sides)
         told, summary = differences(x, x_prime), _Summary.of(block, x, x_prime)
         best = np.argsort(-told, kind="stable")[:MOST_NUMBERS]
         found += [(told[at], (block, int(at)), summary.scale[0][at]) for at in best]
@@ -691,10 +599,12 @@ def _chosen_numbers(
     )
 
 
-def _stacked(block: Block, forms: Forms) -> Floats:
-    """The block of every form, NaN where it has none or is shorter."""
-    found = [form.blocks.get(block, ()) for form in forms]
-    rows = np.full((len(found), max(map(len, found), default=0)), np.nan)
-    for row, values in zip(rows, found, strict=True):
-        row[: len(values)] = values
-    return rows
+def _stacked(block: Block, sides: tuple[Forms, Forms]) -> list[Floats]:
+    """The block of every output of either side, NaN where it has none or is shorter."""
+    length = max(len(form.blocks.get(block, ())) for side in sides for form in side)
+    made = [np.full((len(side), length), np.nan) for side in sides]
+    for rows, side in zip(made, sides, strict=True):
+        for row, form in zip(rows, side, strict=True):
+            values = form.blocks.get(block, ())
+            row[: len(values)] = values
+    return made

@@ -15,12 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.choosing import (
-    Learner,
-    choose_score,
-    first_scores,
-    learn_scores,
-)
+from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -54,8 +49,6 @@ CLOSE = 0.15
 KEPT = 6
 """Pairs around which others are tried, and which are compared once more."""
 ROUNDS, LOOKS = 4, 300
-CLEAREST = 6
-"""Columns of encoded outputs on which pairs are compared; nothing is learned for that."""
 BEYOND = 10.0
 """How far beyond a clip its effect is probed, in units of the clip."""
 SIZES = (1, 2, 5, 10)
@@ -328,7 +321,7 @@ class _Looks:
                         if draw_forms is None:
                             encoded = replace(plain, one_by_one=True, encoder=forms)
                             draw_forms = stack.enter_context(encoded.drawing())
-                        promise = self._promise(*_encoded(draw_forms(chunk), error), None)
+                        promise = self._promise(*_encoded(draw_forms(chunk), error))
                     self.good.append((promise, -self.number, pair))
                     self.runs += each
                 except (InputError, OneSidedError) as error:
@@ -339,31 +332,22 @@ class _Looks:
                 self.number += 1
         return promises
 
-    def _promise(
-        self,
-        both: Both,
-        scores: Callable[[Any], Sequence[Score]],
-        learner: Learner | None = learn_scores,
-    ) -> float:
+    def _promise(self, both: Both, scores: Callable[[Any], Sequence[Score]]) -> float:
+        runs, confidence = self.execution.runs, self.execution.confidence
         return choose_score(
-            scores(both[0]),
-            *both,
-            self.delta,
-            test_runs=self.execution.runs,
-            confidence=self.execution.confidence,
-            learner=learner,
+            scores(both[0]), *both, self.delta, test_runs=runs, confidence=confidence
         ).promise
 
 
 def _encoded(
     both: tuple[Any, Any], reason: DpAuditError
 ) -> tuple[Both, Callable[[Any], Sequence[Score]]]:
-    """Rows of the second half of outputs of any kind, and the clearest columns of the first."""
+    """Rows of the second half of outputs of any kind, in columns that the first half chooses."""
     require_answers(both, str(reason))
     half = len(both[0]) // 2
     vocabulary = Vocabulary.of(*(side[:half] for side in both))
     x, x_prime = (vocabulary.rows(side[half:]) for side in both)
-    return (x, x_prime), lambda _: vocabulary.scores[:CLEAREST]
+    return (x, x_prime), lambda _: vocabulary.scores
 
 
 @dataclass(frozen=True)
