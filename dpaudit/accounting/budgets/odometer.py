@@ -32,7 +32,7 @@ class Odometer(Checked):
     >>> spent, about = Odometer(1e-5), (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
     >>> spent.admit(Invocation(Gaussian(10.0), 1.0, *about))
     >>> round(spent.epsilon, 3)
-    0.707
+    0.555
 
     Attributes:
         delta: δ, the probability that the loss is ever larger.
