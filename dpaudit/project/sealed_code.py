@@ -13,10 +13,10 @@ from dpaudit.base import files
 from dpaudit.base.errors import OtherSubjectError
 from dpaudit.base.fields import plain
 from dpaudit.project.foreign import foreign
-from dpaudit.project.sealed_subject import SealedSubject, code_of, published
+from dpaudit.project.sealed_subject import SealedSubject, published
 from dpaudit.project.targets import configuration, find_subject, location
 from dpaudit.sealed.analyst import serve
-from dpaudit.sealed.handles import Rows, SealedLedger
+from dpaudit.sealed.handles import Rows, SealedLedger, code_of
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim, Finding
 from dpaudit.plan import Plan
 from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
-from dpaudit.sealed.handles import Rows, SealedLedger
+from dpaudit.sealed.handles import Rows, SealedLedger, code_of
 from dpaudit.sealed.table import Table, is_made_up
 
 if TYPE_CHECKING:
@@ -248,12 +248,6 @@ class OpenSubject(Subject):
         secret = hmac.digest(deepcopy(rng).bytes(32), b"functions", "sha256")
         made_up = partial(example, table, stack)
         return UnitFunctions(OwnFunctions(functions), functions.keys(), secret, made_up)
-
-
-def code_of(function: Any) -> tuple[str, str]:
-    """File and name of a function, by which a request names it."""
-    code = getattr(function, "__code__", None)
-    return getattr(code, "co_filename", ""), getattr(function, "__qualname__", "")
 
 
 def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:

@@ -12,7 +12,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -42,6 +41,7 @@ from dpaudit.sealed.operations import (
     trial_of,
 )
 from dpaudit.sealed.per_unit import UnitFunctions
+from dpaudit.sealed.processes import end, start
 from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
 from dpaudit.sealed.sums import Side
@@ -120,21 +120,11 @@ class _Custodian:
         Raises:
             UnsupportedError: if it is not.
         """
-        own, other = socket.socketpair()
-        with other:
-            words = [sys.executable, "-IB", "-c", self.job["analyst"], str(other.fileno())]
-            child = subprocess.Popen(
-                words,
-                pass_fds=(other.fileno(),),
-                cwd=self.job["copy"],
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+        words = [sys.executable, "-IB", "-c", self.job["analyst"]]
+        own, child = start(words, self.job["copy"])
         self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.process = child.pid
-        self.stack.callback(_end, child, self.analyst)
+        self.stack.callback(end, child, self.analyst)
         wanted = (
             *("name", "settings", "paths", "packages", "private"),
             *("processor_seconds", "memory_bytes"),
@@ -392,12 +382,6 @@ def _seeds(seed: int | None) -> list[dict[str, Any]]:
     return [{"entropy": seed, "spawn_key": [child]} for child in range(4)]
 
 
-def _environment() -> dict[str, str]:
-    """What the analyst may know of the environment: nothing."""
-    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return dict.fromkeys(threads, "1") | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 @contextmanager
 def _stopped(process: int) -> Iterator[None]:
     """Let the analyst stand still meanwhile: it could else count how long an answer takes."""
@@ -408,12 +392,3 @@ def _stopped(process: int) -> Iterator[None]:
         yield
     finally:
         os.kill(process, signal.SIGCONT)
-
-
-def _end(child: subprocess.Popen[bytes], analyst: Channel) -> None:
-    analyst.close()
-    try:
-        child.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()

@@ -38,6 +38,12 @@ def _asked(ask: Ask, op: str, **request: Any) -> Any:
     return said["value"]
 
 
+def code_of(function: Any) -> tuple[str, str]:
+    """File and name of a function, by which a request names it."""
+    code = getattr(function, "__code__", None)
+    return getattr(code, "co_filename", ""), getattr(function, "__qualname__", "")
+
+
 class Handle:
     """Private data that code can ask about and not read."""
 
@@ -168,13 +174,12 @@ class Rows(Handle):
         Raises:
             InputError: if an argument is wrong, or the function fails on all of some made-up units.
         """
-        code = getattr(function, "__code__", None)
         ends = {"low": low, "high": high, "default": low if default is None else default}
         asked = _asked(
             self._ask,
             "per_unit",
             of=self._number,
-            function=[getattr(code, "co_filename", ""), getattr(function, "__qualname__", "")],
+            function=list(code_of(function)),
             shape=list(shape),
             step=step,
             parameters={name: written(value) for name, value in (parameters or {}).items()},

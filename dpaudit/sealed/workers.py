@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from typing import Any, Protocol
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
+from dpaudit.sealed.processes import end, start
 from dpaudit.sealed.template import CALL, IDLE, SPAWN, Generator, value_of, words_of
 
 PROCESSOR_SECONDS = 10
@@ -31,11 +31,6 @@ MEMORY_BYTES = 2**30
 """What a function may use for one unit, beside what its process has from the beginning."""
 LONGEST_STATE = 2**22
 """Characters of the state of a unit."""
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "GLIBC_TUNABLES": "glibc.pthread.rseq=0",  # by which the kernel writes which processor it is on
-}
 _CREDENTIALS = struct.Struct("3i")
 """Numbers of a process, its user and its group."""
 _NUMBER = 32
@@ -151,20 +146,10 @@ class Workers:
     def __init__(
         self, words: Sequence[str], code: Mapping[str, Sequence[str]], stack: ExitStack
     ) -> None:
-        own, other = socket.socketpair()
-        with other:
-            child = subprocess.Popen(
-                [*words, str(other.fileno())],
-                pass_fds=(other.fileno(),),
-                cwd="/",
-                env=_ENVIRONMENT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+        own, child = start(words, "/")
         self._control, self._channel = own, Channel(own)
         self._lock = threading.Lock()
-        stack.callback(_end, child, self._channel)
+        stack.callback(end, child, self._channel)
         self._channel.send(code)
 
     def seal(self, private: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -273,12 +258,3 @@ def _without_answer(number: int, own: socket.socket) -> dict[str, Any]:
 
 def _kill(number: int) -> None:
     os.kill(number, signal.SIGKILL)  # of a child that nobody else waits for
-
-
-def _end(child: subprocess.Popen[bytes], channel: Channel) -> None:
-    channel.close()
-    try:
-        child.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()

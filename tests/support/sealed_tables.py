@@ -18,8 +18,7 @@ import numpy as np
 from dpaudit.auditing.replaying.recording import RecordingNoise, Step
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
-from dpaudit.project.sealed_subject import code_of
-from dpaudit.sealed.handles import Rows, SealedLedger
+from dpaudit.sealed.handles import Rows, SealedLedger, code_of
 from dpaudit.sealed.operations import Operations, require_sealable, trial_of
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.store import ReadTable, example, opened

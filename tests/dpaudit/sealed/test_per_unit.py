@@ -24,9 +24,9 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.base.errors import InputError
-from dpaudit.project.sealed_subject import code_of
 from dpaudit.project.targets import find_target
 from dpaudit.sealed import sandbox
+from dpaudit.sealed.handles import code_of
 from dpaudit.workflow.running import RunOptions, run_subject, run_target
 
 pytest.importorskip("duckdb")
