@@ -302,7 +302,7 @@ ATTEMPTS: dict[str, tuple[str, str]] = {
         "f = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda p: r.append(p) or 0)\n"
         "f(ctypes.addressof(b)); return r[0] % 2**50",
     ),
-    "references to None": (r"value: \d+", "return sys.getrefcount(None)"),
+    "how many references to None": (r"value: \d+", "return sys.getrefcount(None)"),
     "how many objects there are": (r"value: \d+", "return len(gc.get_objects())"),
     "how much was allocated": (r"value: \d+", "return sys.getallocatedblocks()"),
     "collections so far": (
@@ -434,9 +434,9 @@ def test_what_a_function_gets_is_the_same_whatever_other_units_there_are(
         first, _, second = made.run(call, [FIXED, LONER, FIXED])
         assert (shown(first), second) == (NOTHING, first)
         return
-    first, _, second = made.run(call, [FIXED, LONER, FIXED])
+    first, _, second, _, _, third = made.run(call, [FIXED, LONER, FIXED, LONER, OTHER, FIXED])
     assert re.fullmatch(ATTEMPTS[name][0], shown(first), re.DOTALL), shown(first)
-    assert first == second
+    assert first == second == third
     if name not in OF_CALLS:
         assert made.run(call, [LONER, OTHER, FIXED])[-1] == first
     assert capfd.readouterr() == ("", "")
