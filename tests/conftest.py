@@ -13,7 +13,7 @@ import typer.main
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.outcome import PILOTS
 from dpaudit.certificate import Finding
-from dpaudit.rehearsal.laws import model_findings
+from dpaudit.rehearsal.models import model_findings
 
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
@@ -71,7 +71,7 @@ def brief() -> Iterator[None]:
 
         def compared(*given: Any) -> list[Finding]:
             with patch.context() as within:
-                within.setattr("dpaudit.rehearsal.laws.MODEL_SECONDS", 0.0)
+                within.setattr("dpaudit.rehearsal.models.MODEL_SECONDS", 0.0)
                 return model_findings(*given)
 
         patch.setattr("dpaudit.rehearsal.rehearse.model_findings", compared)

@@ -234,34 +234,20 @@ def taken_at_word(plan: Plan, proved: Guarantee | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*foreign_of(plan, proved).names, *stated_kinds(plan))))
 
 
-def laws_standing(
-    plan: Plan, proved: Guarantee | None, tested: Mapping[str, int]
-) -> tuple[Standing, str]:
+def laws_standing(plan: Plan, proved: Guarantee | None) -> tuple[Standing, str]:
     """Judge how it is known that each mechanism costs what it states, and why.
 
     Args:
         plan: what is proved.
         proved: by whom.
-        tested: draws of foreign mechanisms by label, by which no attack on the stated curve
-            succeeded.
     """
     foreign, boxes = foreign_of(plan, proved), stated_kinds(plan)
     if not foreign and not boxes:
         return Standing.ENFORCED, "The law of every mechanism is derived in this package."
     said = [f"{', '.join(map(shown, boxes))} states what it costs"] if boxes else []
     said += [f"the proof takes from others {foreign}"] if foreign else []
-    why = f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}"
-    mechanisms = {each.at: each.mechanism for each in plan.invocations}
-    drawn = [
-        tested.get(at, 0) * (not is_defined_here(type(mechanisms[at])))
-        for each in foreign.mechanisms
-        for at in each.labels
-    ]
-    if boxes or foreign.accountants or not all(drawn):
-        return Standing.ASSUMED, f"{why}: on its author's word."
-    return Standing.TESTED, (
-        f"{why}. An attack on {sum(drawn)} draws of it did not contradict the stated curve."
-    )
+    why = "; ".join(said)
+    return Standing.ASSUMED, f"{why[0].upper()}{why[1:]}: on its author's word."
 
 
 def _parts(value: object) -> Iterator[Kinded]:
@@ -312,12 +298,11 @@ VIOLATED_BY = {
     "hidden-randomness": Premise.RESULTS,
     "not-the-declared-noise": Premise.NOISE,
     "noise-reused": Premise.NOISE,
-    "law-understated": Premise.LAWS,
     "second-ledger": Premise.ONE_DOOR,
     "release-beside-the-ledger": Premise.ONE_DOOR,
     "beside-the-ledger": Premise.ONE_DOOR,
 }
-"""Rules of findings of a rehearsal, by what they say does not hold."""
+"""Rules of findings of a rehearsal, of older versions too, by what they say does not hold."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +325,6 @@ class Rehearsal(Record):
         exercised: by premise and label, how many neighbours could have shown that it does not hold;
             of noise that others draw, how many draws were tested. Empty in records of older
             schemas.
-        laws: by label, draws of a mechanism of others whose stated curve was attacked in vain.
         public: how often import and plan ran while the data file was out of reach.
     """
 
@@ -357,7 +341,6 @@ class Rehearsal(Record):
     shared: str = ""
     reason: str = ""
     exercised: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    laws: Mapping[str, int] = field(default_factory=dict)
     public: Natural = 0
 
     @property
@@ -404,7 +387,7 @@ def assumptions_of(
         seal: how the code was kept from the data, where its run was sealed.
         counted: whether the rehearsal says what was exercised, as the newest schema does.
     """
-    laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
+    laws = laws_standing(plan, proved)
     if release is not None:
         return limited(_released(plan, run) | {Premise.LAWS: laws}, {})
     if not code:
@@ -601,7 +584,7 @@ def _refused(findings: Iterable[Finding]) -> Known:
 
 
 def _beside(findings: Iterable[Finding]) -> Known:
-    """What was seen beside the ledger, and moved with no neighbour, is its author's to judge."""
+    """What an older version saw beside the ledger, and moved with no neighbour."""
     for each in findings:
         if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
             why = (
@@ -653,8 +636,7 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
         ),
         Premise.ONE_DOOR: (
             Standing.TESTED,
-            "In no run was a second ledger opened, a mechanism used beside the ledger, a file "
-            "opened for writing, or a process or a connection started.",
+            "In no run was a file opened for writing, or a process or a connection started.",
         ),
     }
     known[Premise.SAMPLING] = (

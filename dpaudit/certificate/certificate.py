@@ -63,7 +63,7 @@ _READ = {
     _FIRST: "certificate-1.json",
 }
 _SINCE: dict[str, dict[str, Any]] = {
-    "rehearsal": {"exercised": {}, "laws": {}, "public": 0},
+    "rehearsal": {"exercised": {}, "public": 0},
     "assumptions": {"alone": "assumed", "rests_on": []},
 }
 """What the third schema added within a part of the second, with what is read where it is not."""

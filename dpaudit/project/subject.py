@@ -153,20 +153,6 @@ class Subject(ABC):
         """
         return ()
 
-    def ask_units(self, data: Any, *, backwards: bool = False) -> Sequence[Any] | None:
-        """Return what units answer, under local trust, before noise; None if unknown.
-
-        A rehearsal asks all of them forwards and backwards, in two processes that have run nothing.
-
-        Args:
-            data: what :meth:`load` returned.
-            backwards: whether the last unit is asked first.
-
-        Returns:
-            One for each unit, in the order of the data.
-        """
-        return None
-
     def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
         """One row of :meth:`audit_release`, of all that a run released, in order.
 

@@ -491,11 +491,6 @@ def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
     if numbers:
         yield from _apart(numbers, low, top, "")
         yield from _apart(numbers, _beyond(numbers, -1), _beyond(numbers, 1), ", far beyond")
-    for name, each in columns.items():
-        whole = _elements(each)
-        if whole:
-            yield "a list of all elements", {name: whole}, False
-            yield "a list of one element many times", {name: whole[:1] * HEAVY}, False
 
 
 def _apart(
@@ -515,19 +510,6 @@ def _apart(
         for (name, at), end in moved.items():
             values[name].flat[at] = np.broadcast_to(end[name], values[name].shape).flat[at]
         yield what, {name: _plain(each[()]) for name, each in values.items()}, bool(far)
-
-
-def _elements(column: NDArray[Any]) -> list[Any]:
-    """Return what lists in a column hold, each once; nothing if it holds anything but lists."""
-    if column.dtype.kind != "O" or not all(isinstance(each, list) for each in column):
-        return []
-    if len(column) > 1 and len({len(each) for each in column}) == 1:
-        return []  # points of one dimension
-    found: list[Any] = []
-    for element in (element for each in column for element in each):
-        if element not in found:
-            found.append(element)
-    return found
 
 
 def _is_text(column: NDArray[Any]) -> bool:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -75,15 +75,6 @@ def loading_findings(
         if time.monotonic() - start > SECONDS:
             break
     return [], made
-
-
-def kept_by_load(subject: Subject, before: dict[str, Any]) -> list[Finding]:
-    """Return what load has left in the subject, which every later run finds there."""
-    members = [each for base in type(subject).__mro__ for each in vars(base).items()]
-    cached = {name for name, each in members if isinstance(each, cached_property)}
-    after = {name: each for name, each in vars(subject).items() if name not in cached}
-    names = [name for name, each in after.items() if before.get(name, before) is not each]
-    return [FindingTable(__name__)("load-keeps", name=names[0])] if names else []
 
 
 def _readable(path: Path) -> bool:

@@ -1,15 +1,9 @@
-"""Numbers of a plan and of code: where a rule about values changes, it names one of them.
-
-Neighbours among data of other sizes and orders.
-
-Where few rows are, each counts for much: a bound, a mean or a choice that is made of the data moves
-far. A rule about the number of rows changes at a number that the code names; and what depends on
-the order of rows shows where one is put between two others.
-
-Neighbours of given data under the relation of a plan, chosen to show mistakes.
+"""Neighbours of given data under the relation of a plan, chosen to show mistakes.
 
 Every one is described by a recipe (which unit, which move), never by a value, so that a recipe may
-stand in a certificate.
+stand in a certificate. A rule about values changes at a number that the plan or the code names.
+Where few rows are, each counts for much: a bound, a mean or a choice that is made of the data moves
+far.
 """
 
 from __future__ import annotations
@@ -142,68 +136,6 @@ def few(table: Columns, relation: Relation) -> Iterator[Move]:
                 yield replace(move, base=base)
 
 
-def inserted(table: Columns, relation: Relation) -> Iterator[Move]:
-    """A row of the largest values between the two smallest neighbouring rows, and the reverse."""
-    numbers = table.numbers()
-    if not numbers or len(table) < 3 or not isinstance(relation, AddRemove):
-        return
-    first = next(iter(numbers.values()))
-    sizes = np.nan_to_num(first.reshape(len(first), -1)[:, 0].astype(np.float64))
-    sums, (low, top) = sizes[1:] + sizes[:-1], ends(numbers)
-    for place, values, what in (
-        (int(sums.argmin()), top, "largest values between small ones"),
-        (int(sums.argmax()), low, "smallest values between large ones"),
-    ):
-        for move in added(table, [0], values, f"a unit of one row added, with the {what}"):
-            order = np.insert(np.arange(len(table)), place + 1, len(table))
-            yield replace(move, data=move.data.take(order))
-
-
-def of_sizes(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
-    """A row less where there are as many as a number of the code says, or one more; or half of it.
-
-    All rows are of one category, and the one that leaves has the largest numbers and comes first.
-    """
-    if not isinstance(relation, AddRemove):
-        return
-    numbers = table.numbers()
-    words = {name: each for name, each in row_values(table, 0).items() if name not in numbers}
-    low, top = ends(numbers)
-    sizes = {
-        size: f"{size} rows, by a number of the code"
-        for constant in constants
-        for half in (constant / 2, constant)
-        for size in (round(half), round(half) + 1)
-        if 2 <= size <= LARGEST
-    }
-    for size, what in sizes.items():
-        base = _of_size(table, size)
-        if base is None or len(base.units()) < 2:
-            continue
-        base = base.changed(np.arange(size), words)
-        first, *_, last = base.units()
-        base = base.changed(last, low).changed(first, top)
-        yield Move(without(base, first), f"the first of {what}, removed", False, base)
-
-
-def _of_size(table: Columns, size: int) -> Columns | None:
-    """So many rows, those of the table again and again as those of new units."""
-    kept = min(size, len(table))
-    base = table.take(np.arange(kept))
-    again = np.resize(np.arange(kept), size)[kept:]
-    if not len(again):
-        return base
-    rows = np.arange(kept, size)
-    base = base.take([*range(kept), *again.tolist()])
-    for name in {table.unit, table.key} - {None}:
-        labels = base.unused(str(name), len(again))
-        if len(labels) < len(again):
-            return None
-        for row, label in zip(rows, labels, strict=False):
-            base = base.changed([int(row)], {str(name): label})
-    return base
-
-
 EVERY = 60
 """So many units are moved one by one, where runs are quick."""
 
@@ -228,7 +160,7 @@ def moves(
     near = derive_neighbours(data, relation, unit, rng, constants)
     if varying:
         near = (replace(each, recipe=f"{each.recipe} (two steps)", hops=2) for each in near)
-    return near, elsewhere(data, relation, unit, rng, constants)
+    return near, elsewhere(data, relation, unit)
 
 
 def derive_neighbours(
@@ -260,28 +192,18 @@ def derive_neighbours(
         yield from _built(_divided(table, relation))
         yield from _built(_at_constants(table, relation, constants))
         yield from _built(few(table, relation))
-        yield from _built(inserted(table, relation))
-        yield from _built(of_sizes(table, relation, constants))
         yield from _built(_every_unit(table, relation))
 
 
-def elsewhere(
-    data: Any,
-    relation: Relation,
-    unit: str,
-    rng: np.random.Generator,
-    constants: Sequence[float] = (),
-) -> Iterator[Move]:
+def elsewhere(data: Any, relation: Relation, unit: str) -> Iterator[Move]:
     """Other data that a chain of neighbours leads to, of values that occur in the data.
 
     No control flow and no result may differ on them either, given the same releases.
     """
     table = Columns.of(data, unit)
-    if table is None or len(table) < 2 or isinstance(relation, MetricBall):
-        return
-    yield from _built(
-        replace(each, hops=math.inf) for each in _far(table, relation, rng, constants)
-    )
+    if table is not None and isinstance(relation, AddRemove) and len(table) > 1:
+        one = table.take([0])
+        yield from _built(iter([Move(one, "all rows but row 0 removed", hops=math.inf)]))
 
 
 def whoever_else(data: Any, move: Move, unit: str) -> Iterator[Move]:
@@ -298,30 +220,6 @@ def whoever_else(data: Any, move: Move, unit: str) -> Iterator[Move]:
             Move(made, f"{move.recipe}, {told_as}", hops=math.inf)
             for told_as, made in others_given(before, after)
         )
-
-
-def _far(
-    table: Columns, relation: Relation, rng: np.random.Generator, constants: Sequence[float]
-) -> Iterator[Move]:
-    rows = np.arange(len(table))
-    if not isinstance(relation, AddRemove | ReplaceOne):
-        zero = zeroed(table)
-        if zero:
-            yield Move(table.changed(rows, zero), "every unit zeroed")
-        return
-    mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
-    shuffled = replace(table, arrays={**table.arrays, **mixed})
-    yield Move(shuffled, "values shuffled among all rows")
-    yield Move(table.changed(rows, row_values(table, 0)), "every row given the values of row 0")
-    cycled = table
-    for place, constant in enumerate(constants):
-        values = numbered(table, constant)
-        cycled = cycled.changed(rows[place :: len(constants)], values)
-    if constants and table.numbers():
-        yield Move(cycled, "every row given numbers of the plan and the code")
-    if isinstance(relation, AddRemove) and len(table) > 3:
-        yield Move(without(table, np.arange(0, len(table), 2)), "every second row removed")
-        yield Move(table.take([0]), "all rows but row 0 removed")
 
 
 def _built(found: Iterator[Move]) -> Iterator[Move]:

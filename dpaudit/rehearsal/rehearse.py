@@ -5,7 +5,8 @@ The rehearsal: the real run on data and on their neighbours, before anything is 
 The first run is recorded. Then the same releases are given to runs on the same data (what differs
 is hidden randomness), on neighbours (values, touches, groups, control flow and results are
 compared) and on data further away (control flow and results). The noise that was drawn is tested
-for its law, and ways around the ledger are watched. Everything that was released is thrown away.
+for its law, and what reaches files, processes and the network is seen. Everything that was released
+is thrown away.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, Telling, record
-from dpaudit.auditing.replaying.runs import TEXT, Run, equal
+from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.base import files, validate
 from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
@@ -39,9 +39,10 @@ from dpaudit.project import Move, Subject
 from dpaudit.project.audit_request import Progress
 from dpaudit.project.foreign import DEBUG, error_summary, place_of
 from dpaudit.rehearsal.columns import whose
-from dpaudit.rehearsal.laws import UNITS, Samples, law_findings, model_findings
+from dpaudit.rehearsal.models import model_findings
 from dpaudit.rehearsal.neighbours import moves, whoever_else
-from dpaudit.rehearsal.watching import Watch, alike, apart, first_apart, neighbours_apart, watched
+from dpaudit.rehearsal.samples import UNITS, Samples
+from dpaudit.rehearsal.watching import Watch, alike, first_apart, neighbours_apart, watched
 
 ERROR_RATE = 1e-6
 """Probability that noise of the declared law has a finding, at most."""
@@ -105,16 +106,14 @@ class Session:
     _sampled: list[tuple[Move, int]] = field(default_factory=list)
     _moved: Counter[str] = field(default_factory=Counter)
     _reached: Counter[str] = field(default_factory=Counter)
-    _laws: dict[str, int] = field(default_factory=dict)
     _draws: dict[str, int] = field(default_factory=dict)
     _patience: float = math.inf
     _shared: str = ""
-    _beside: bool = False
     _done: int = 0
 
     def __post_init__(self) -> None:
         self._samples = Samples.of(self.plan)
-        self.watch = Watch(files=isinstance(self.data, str | PathLike))
+        self.watch = Watch()
 
     def run(self) -> None:
         """Every run; what is found is added to the findings.
@@ -123,7 +122,6 @@ class Session:
             EndError: if the data or the code do not allow a rehearsal.
             TrialTimeoutError: if a run on the data takes too long.
         """
-        self._compare_answers()
         alone, fresh = self._fresh()
         start = time.monotonic()
         first = self._first()
@@ -171,22 +169,6 @@ class Session:
         compare = partial(model_findings, self.subject, self.seed, ERROR_RATE)
         self.findings += within_time(self.limit, compare)
 
-    def attack_laws(self) -> None:
-        """Tell whether mechanisms of others cost what they state.
-
-        Raises:
-            TrialTimeoutError: if that takes too long.
-        """
-        steps = self._recorded[0] if self._recorded else ()
-        values = {step.invocation.at: step.value for step in steps if step.keys is None}
-        attack = partial(law_findings, self.plan, values, ERROR_RATE, self.seed)
-        found, self._laws = within_time(self.limit, attack)
-        self.findings += found
-
-    def seen_beside(self) -> tuple[Finding, ...]:
-        """Tell what was done beside the ledger; in a note, what tells nothing of a unit."""
-        return self.watch.findings(private=self._beside or not self._neighbours)
-
     def record(self, name: str) -> Rehearsal:
         """Return what was tested, for a certificate."""
         labels = [each.at for each in self.plan.invocations]
@@ -215,7 +197,6 @@ class Session:
             samples=0 if any(each.drawn_alone for each in steps) else self._samples.followed,
             external=tuple(sorted(external)),
             exercised=exercised,
-            laws=self._laws,
         )
 
     # -- the run on the data ---------------------------------------------------------------------
@@ -231,16 +212,6 @@ class Session:
             return None, {}
         limit = self._patience_after(time.monotonic() - start)
         return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
-
-    def _compare_answers(self) -> None:
-        """Ask whether units answer the same whoever is asked before, which one bit hardly shows."""
-        ask = partial(self.subject.ask_units, self.data)
-        one, two = (
-            apart(partial(ask, backwards=backwards), self.limit, self.watch)
-            for backwards in (False, True)
-        )
-        if one is not None and two is not None and not equal([*one], [*two]):
-            self.findings.append(_found("answers-follow-others"))
 
     def _moves(self) -> tuple[Iterator[Move], Iterator[Move]]:
         rng = np.random.default_rng([self.seed, 1])
@@ -308,7 +279,6 @@ class Session:
         other libraries is not that of the run here.
         """
         report = fresh or self._against(base, move)
-        self._beside |= report is None or report.beside
         if fresh is not None and alone is not None:
             again = self._against(alone, move)
             if again is not None and not alike(fresh, again):
@@ -365,7 +335,6 @@ class Session:
 
     def _compare_far(self, first: RecordedRun, move: Move) -> None:
         report = self._against(first, move)
-        self._beside |= report is None or report.beside
         if report is not None and not report.raised:
             self._elsewhere.append(move.recipe)
             self._keep(report.findings, move)
@@ -492,7 +461,6 @@ def rehearse(
     try:
         session.run()
         session.compare_model()
-        session.attack_laws()
     except RehearsalAbortedError as end:
         reason = end.reason
     except TrialTimeoutError:
@@ -504,4 +472,4 @@ def rehearse(
         session.findings.append(_found("rehearsal-fails", raised=raised))
         reason = f"It ended in an error ({raised})."
     record = replace(session.record(name or "data"), reason=reason)
-    return RehearsalOutcome(record, (*session.findings, *session.seen_beside()))
+    return RehearsalOutcome(record, (*session.findings, *session.watch.findings()))

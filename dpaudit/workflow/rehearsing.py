@@ -25,7 +25,7 @@ from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, configuration, find_subject, parse_settings
-from dpaudit.rehearsal.loading import kept_by_load, loading_findings, public_findings
+from dpaudit.rehearsal.loading import loading_findings, public_findings
 from dpaudit.rehearsal.neighbours import moves
 from dpaudit.rehearsal.rehearse import LONGEST, MOST_NEIGHBOURS, RehearsalOutcome, rehearse
 from dpaudit.rehearsal.watching import apart, first_apart
@@ -170,18 +170,16 @@ def rehearse_subject(
         return RehearsalOutcome.impossible("The subject has no data to run on; define load.")
     source = subject.default_data if data is None else data
     plan = plan or subject.plan()
-    before = dict(vars(subject))
     try:
         with foreign(name):
             loaded = subject.load(source, np.random.default_rng([seed, 0]))
     except DpAuditError as error:
         return RehearsalOutcome.impossible(str(error))
     mixed, loads = loading_findings(subject, source, loaded, seed)
-    asked, public = public_findings(subject, plan, (source, subject.default_data))
-    found = [*asked, *kept_by_load(subject, before), *mixed]
+    found, public = public_findings(subject, plan, (source, subject.default_data))
     outcome = rehearse_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
     record = replace(outcome.record, loads=loads, public=public)
-    return replace(outcome, record=record, findings=(*outcome.findings, *found))
+    return replace(outcome, record=record, findings=(*outcome.findings, *found, *mixed))
 
 
 def rehearse_on(

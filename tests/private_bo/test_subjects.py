@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import private_bo
-from dpaudit.rehearsal.laws import model_findings
+from dpaudit.rehearsal.models import model_findings
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
@@ -44,8 +44,8 @@ def test_public_names() -> None:
 )
 def test_models_draw_what_runs_release(subject, runs, monkeypatch) -> None:
     """On as many real runs, in whatever time, as tell a model with three times the noise."""
-    monkeypatch.setattr("dpaudit.rehearsal.laws.MOST_COMPARED", runs)
-    monkeypatch.setattr("dpaudit.rehearsal.laws.MODEL_SECONDS", np.inf)
+    monkeypatch.setattr("dpaudit.rehearsal.models.MOST_COMPARED", runs)
+    monkeypatch.setattr("dpaudit.rehearsal.models.MODEL_SECONDS", np.inf)
 
     class Louder(type(subject)):
         """A model with three times the noise of the run."""

@@ -224,14 +224,6 @@ class OwnStudy(Study):
             raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
         return found
 
-    def ask_units(self, data: Any, *, backwards: bool = False) -> list[Any] | None:
-        """By the objective, at one point."""
-        if self.objective is None:
-            return None
-        point = self.server(np.random.default_rng(0)).ask().point
-        asked = data[::-1] if backwards else data
-        return [self.measure(point, each) for each in asked][:: -1 if backwards else 1]
-
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One user replaced by another, by one at the top of the range, or by one far beyond it.
 

@@ -254,7 +254,6 @@ class ReplayReport:
         raised: what the run on the neighbour raised, as type and place; empty if nothing.
         before: how many releases had been made when it raised.
         at_the_door: whether the ledger raised it, over a value that reached it.
-        beside: whether noise that is not the ledger's may have been given what differs.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -262,7 +261,6 @@ class ReplayReport:
     raised: str = ""
     before: int = 0
     at_the_door: bool = False
-    beside: bool = False
 
     @property
     def clean(self) -> bool:
@@ -437,21 +435,18 @@ class RecordedRun:
             )
             for one, two in compared
         )
-        beside = None in first.beside or first.beside != second.beside
         if second.ended is Ended.RAISED:
             assert second.error is not None
             self.error = second.error
             raised = f"{type(second.error).__name__}{place_of(second.error)}"
             before = len(second.steps)
-            return ReplayReport(
-                comparisons, tuple(found), raised, before, second.at_the_door, beside
-            )
+            return ReplayReport(comparisons, tuple(found), raised, before, second.at_the_door)
         diverged = _diverged(first, second, self.telling)
         if diverged:  # one left out shifts the others, of which only the code knows which is which
             repeated = _repeated(first) | _repeated(second)
             found = [each for each in found if each.at not in repeated]
         found += [*diverged, *_leaks(first, second)]
-        return ReplayReport(comparisons, tuple(found), beside=beside)
+        return ReplayReport(comparisons, tuple(found))
 
 
 def _repeated(run: Run) -> set[str]:

@@ -19,7 +19,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, Step
 from dpaudit.base.errors import PlanMismatchError
@@ -53,8 +52,6 @@ class Run:
         ended: how it ended.
         error: what it raised, if it did.
         refused: how often it asked for what the plan does not admit.
-        beside: what was given to mechanisms and ledgers beside the one door, while these are
-            watched; None where that is not known.
         scores: what every run of a selection returned, whichever was the best.
     """
 
@@ -65,7 +62,6 @@ class Run:
     ended: Ended
     error: BaseException | None = None
     refused: int = 0
-    beside: Sequence[bytes | None] = ()
     scores: Sequence[tuple[str, float, object]] = ()
 
     @property
@@ -93,19 +89,6 @@ class Run:
         return self.steps
 
 
-_BESIDE: list[list[bytes | None]] = []
-"""What the runs that go on have given elsewhere, each in its own list."""
-
-
-def given_beside(values: NDArray[Any] | None) -> None:
-    """Keep what code gives to noise that is not this ledger's; None if it cannot be known."""
-    known = None
-    if values is not None and values.dtype.kind in "biuf":
-        known = repr((values.shape, values.tobytes())).encode()
-    for each in _BESIDE:
-        each.append(known)
-
-
 def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Generator) -> Run:
     """Run an algorithm through a ledger of its plan, whose noise keeps what passes.
 
@@ -116,9 +99,7 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
     result, ended = None, Ended.FINISHED
     error: BaseException | None = None
     printed = io.StringIO()
-    beside: list[bytes | None] = []
     with _heard(printed), _same_entropy(rng):
-        _BESIDE.append(beside)
         try:
             result = algorithm.run(own, ledger, rng)
         except DivergedError:
@@ -127,10 +108,8 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
             ended, error = Ended.REFUSED, refused
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever it raises is an output
             ended, error = Ended.RAISED, raised
-        finally:
-            _BESIDE[:] = [each for each in _BESIDE if each is not beside]
     state = rng.bit_generator.state
-    facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused, beside)
+    facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused)
     return Run(tuple(noise.steps), *facts, noise.scores)
 
 

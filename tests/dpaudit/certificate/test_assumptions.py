@@ -117,7 +117,7 @@ def test_a_finding_says_what_does_not_hold():
         ("private-control-flow", Premise.CONTROL_FLOW),
         ("result-not-from-releases", Premise.RESULTS),
         ("not-the-declared-noise", Premise.NOISE),
-        ("second-ledger", Premise.ONE_DOOR),
+        ("beside-the-ledger", Premise.ONE_DOOR),
     ):
         found = (Finding(rule, Severity.ERROR, "It does not hold."),)
         assumed = assumptions_of(PLAN, code=True, rehearsal=DONE, findings=found)
@@ -237,7 +237,7 @@ def test_a_certificate_speaks_of_code_only_after_a_rehearsal():
     again = Certificate.from_dict(made.to_dict())
     assert again == made
     verify(again)
-    wrong = plain.with_rehearsal(DONE, [Finding("second-ledger", Severity.ERROR, "Seen.")])
+    wrong = plain.with_rehearsal(DONE, [Finding("beside-the-ledger", Severity.ERROR, "Seen.")])
     assert wrong.verdict is Verdict.UNPROVEN
     with pytest.raises(InputError, match="is reserved"):
         plain.with_rehearsal(DONE, [Finding("unproven", Severity.ERROR, "It is mine.")])
@@ -335,23 +335,20 @@ def test_the_package_s_own_laws_are_enforced_with_and_without_code():
         assert law_of(made).standing is Standing.ENFORCED
 
 
-def test_a_law_of_the_author_s_own_is_assumed_until_it_is_attacked():
+def test_a_law_of_the_author_s_own_is_assumed():
     made = certify(plan_of(Silent(1000.0)), subject=CODE)
     assert made.foreign.mechanisms == (ForeignLaw("outside-silent", __name__, ("mean",)),)
     assert law_of(made).standing is Standing.ASSUMED
     assert "'outside-silent'" in law_of(made).evidence
-    assert law_of(made.with_rehearsal(DONE)).standing is Standing.ASSUMED
-    tried = made.with_rehearsal(replace(DONE, laws={"mean": 4000}))
-    assert law_of(tried).standing is Standing.TESTED
+    tried = made.with_rehearsal(DONE)
+    assert law_of(tried).standing is Standing.ASSUMED
     assert Certificate.from_dict(tried.to_dict()) == tried
 
 
-def test_a_black_box_is_assumed_whatever_was_drawn():
+def test_a_black_box_is_assumed():
     plan = Plan.of(gaussian_invocation(mechanism=PureBlackBox(0.001), sensitivity=1.0, at="box"))
     made = certify(plan, subject=CODE)
     assert law_of(made).standing is Standing.ASSUMED
-    tried = made.with_rehearsal(replace(DONE, laws={"box": 4000}))
-    assert law_of(tried).standing is Standing.ASSUMED
 
 
 @pytest.mark.parametrize(
@@ -364,12 +361,11 @@ def test_a_black_box_is_assumed_whatever_was_drawn():
         ),
     ],
 )
-def test_a_part_of_others_counts_too_and_no_draw_tests_it(given, kind):
+def test_a_part_of_others_counts_too(given, kind):
     plan = Plan.of(gaussian_invocation(**given, at="mean"))
     found = certify(plan, subject=CODE, delta=1e-5)
     assert [each.kind for each in found.foreign.mechanisms] == [kind]
-    tried = found.with_rehearsal(replace(DONE, laws={"mean": 4000}))
-    assert law_of(tried).standing is Standing.ASSUMED
+    assert law_of(found).standing is Standing.ASSUMED
 
 
 def test_an_accountant_of_others_is_named():

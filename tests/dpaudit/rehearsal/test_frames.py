@@ -67,9 +67,9 @@ def test_every_neighbour_has_the_types_of_the_frame(frames, unit):
         for relation in (AddRemove(), ReplaceOne(), ZeroOut()):
             found = [
                 *derive_neighbours(frame, relation, unit, np.random.default_rng(0), (0.5, 3.0)),
-                *elsewhere(frame, relation, unit, np.random.default_rng(0), (0.5, 3.0)),
+                *elsewhere(frame, relation, unit),
             ]
-            assert len(found) > 5 or isinstance(relation, ZeroOut)
+            assert len(found) > 4 or isinstance(relation, ZeroOut)
             for move in found:
                 assert schema(move.data) == schema(frame), move.recipe
 

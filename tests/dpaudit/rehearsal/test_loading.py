@@ -1,14 +1,13 @@
 """A load that scales by the data, or codes what occurs, is found; one of row by row is not."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pytest
 from effort import examples
 from examples import Answers
 
-from dpaudit.rehearsal.loading import kept_by_load, loading_findings
+from dpaudit.rehearsal.loading import loading_findings
 
 
 def last_first(names, ages):
@@ -95,28 +94,3 @@ def test_totals_of_units_are_silent_wherever_a_unit_lies(tmp_path):
 def test_what_is_no_file_of_lines_says_nothing(tmp_path, name):
     (tmp_path / "people.csv").write_bytes(b"\xff\xfe\n,,\n\n")
     assert loading_findings(Loads(), str(tmp_path / name), np.arange(20.0), 0)[0] == []
-
-
-@dataclass(frozen=True)
-class Keeps(Loads):
-    """What load leaves in the subject."""
-
-    @cached_property
-    def twice(self):
-        return 2 * self.users
-
-    def load(self, source, rng):
-        assert self.twice == 6  # what follows from public fields is no deed of load
-        if self.how == "keeps":
-            object.__setattr__(self, "centre", 3.0)
-        return [1.0]
-
-
-@pytest.mark.parametrize(("how", "found"), [("keeps", ["load-keeps"]), ("rows", [])])
-def test_what_load_puts_into_the_subject_is_found(how, found):
-    subject = Keeps(how=how)
-    before = dict(vars(subject))
-    subject.load("numbers", np.random.default_rng(0))
-    findings = kept_by_load(subject, before)
-    assert [finding.rule for finding in findings] == found
-    assert all("'centre'" in finding.message for finding in findings)

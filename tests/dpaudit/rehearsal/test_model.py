@@ -8,7 +8,7 @@ from effort import examples
 from examples import Answers
 
 from dpaudit import AuditPair
-from dpaudit.rehearsal.laws import model_findings
+from dpaudit.rehearsal.models import model_findings
 from dpaudit.rehearsal.rehearse import rehearse
 
 
@@ -51,7 +51,7 @@ def test_a_wrong_model_is_found_by_a_rehearsal(what):
 
 
 def test_the_error_rate_is_as_stated(monkeypatch):
-    monkeypatch.setattr("dpaudit.rehearsal.laws.MOST_COMPARED", 24)
+    monkeypatch.setattr("dpaudit.rehearsal.models.MOST_COMPARED", 24)
     subject = Modelled()
     found = sum(bool(model_findings(subject, 1000 * seed, 0.2)) for seed in range(40))
     assert found <= 20

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpaudit.rehearsal.columns import Columns, added, chosen, ends, variants, without, zeroed
+from dpaudit.rehearsal.columns import Columns, added, chosen, ends, without, zeroed
 
 
 def test_units_of_extreme_values_are_chosen_and_told_without_their_number():
@@ -10,13 +10,6 @@ def test_units_of_extreme_values_are_chosen_and_told_without_their_number():
     found = {int(rows[0]): label for label, rows in chosen(table, np.random.default_rng(0))}
     assert found[1] == "the row with the largest size of value"
     assert found[2] == "the row with the smallest value of value"
-
-
-def test_points_of_one_dimension_are_given_no_other_length():
-    points = Columns.of([([1.0, 2.0], "a"), ([3.0, 4.0], "b"), ([5.0, 6.0], "a")])
-    baskets = Columns.of([(["x"], 1), (["x", "y"], 2), ([], 3)])
-    assert "a list of all elements" not in {what for what, _, _ in variants(points)}
-    assert "a list of all elements" in {what for what, _, _ in variants(baskets)}
 
 
 def test_rows_come_and_go():

@@ -15,7 +15,7 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.auditing.replaying.replay import Comparison, ReplayReport
-from dpaudit.rehearsal.laws import Samples
+from dpaudit.rehearsal.samples import Samples
 
 
 def plan(rate, relation=None, sampling=None):

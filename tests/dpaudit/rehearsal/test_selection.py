@@ -135,7 +135,7 @@ def test_a_search_as_declared_has_no_finding_and_its_runs_are_exercised():
         (ScoresOnRows(), "result-not-from-releases"),
         (MovesTooFar(), "sensitivity-understated"),
         (TellsLosers(), "losers-leave"),
-        (Naive(), "second-ledger"),
+        (Naive(), "touched-too-often"),
         (NaiveInOne(), "plan-not-followed"),
         (NaiveBeside(), "result-not-from-releases"),
     ],
