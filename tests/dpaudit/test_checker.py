@@ -334,25 +334,28 @@ HOSTILE = [
 @pytest.mark.parametrize("changed", HOSTILE)
 @pytest.mark.parametrize("count", [100, 10**15])
 def test_a_hostile_witness_proves_nothing_false_and_takes_no_long_time(changed, count):
-    judge_hostile(changed, count)
+    assert judge_hostile(changed, count) < 60
 
 
 @pytest.mark.pages
 @pytest.mark.slow
-def test_as_many_points_of_as_many_bits_as_are_allowed_take_no_long_time():
-    judge_hostile({"grids": [[[7, -20_000, 15_000]]], "bits": 4096}, 100)
+def test_as_many_points_of_as_many_bits_as_are_allowed_take_as_long_as_they_are_many():
+    few = judge_hostile({"grids": [[[7, -2_000, 1_500]]], "bits": 4096}, 100)
+    many = judge_hostile({"grids": [[[7, -20_000, 15_000]]], "bits": 4096}, 100)
+    assert many < 30 * few
 
 
 def judge_hostile(changed, count):
+    """Seconds of the processor that a proof takes."""
     record = certificate(count=count, total=count)
     record["witness"]["sets"][0] |= changed  # type: ignore[index]
     start = time.process_time()
     try:
         proof = checker.prove(record)
     except checker.InputError:
-        return
-    assert time.process_time() - start < 60
+        return time.process_time() - start
     assert proof.epsilon is None or proof.epsilon >= ENGINE
+    return time.process_time() - start
 
 
 def test_random_edits_give_a_proof_or_a_sentence():
