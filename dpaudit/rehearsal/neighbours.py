@@ -102,8 +102,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 FEW = (2, 4)
-LARGEST = 2000
-"""Rows of data that are made for a number of the code."""
+"""Units of data that are made to be few."""
 
 
 def few(table: Columns, relation: Relation) -> Iterator[Move]:
