@@ -28,6 +28,8 @@ from .continual import BufferedToeplitz as BufferedToeplitz
 from .continual import ContinualGaussian as ContinualGaussian
 from .continual import ContinualLaplace as ContinualLaplace
 from .continual import HonakerTree as HonakerTree
+from .continual import OwnMatrix as OwnMatrix
+from .continual import OwnToeplitz as OwnToeplitz
 from .continual import SquareRootToeplitz as SquareRootToeplitz
 from .continual.release import IndividualGaussian as IndividualGaussian
 from .integers import DiscreteGaussian as DiscreteGaussian

@@ -123,8 +123,21 @@ def matrix(rng: random.Random) -> tuple[str, dict[str, Any]]:
     """A short stream's factorisation, so that all patterns can be tried."""
     steps = rng.choice([1, 2, 3, 5, 8, 13, 16, 31])
     kinds = ["binary-tree", "honaker-tree", "square-root-toeplitz", "buffered-toeplitz"]
-    kind = rng.choice([*kinds, "banded-toeplitz"])
+    kind = rng.choice([*kinds, "banded-toeplitz", "own-toeplitz", "own-matrix"])
     fields: dict[str, Any] = {"steps": steps}
+    if kind == "own-toeplitz":
+        inverse = rng.random() < 0.5
+        shares = [rng.random() for _ in range(rng.choice([1, 2, 5]))]
+        falls = sorted((rng.random() for _ in shares), reverse=True)
+        others = [-share / len(shares) for share in shares] if inverse else falls
+        return kind, fields | {"coefficients": (1.0, *others), "inverse": inverse}
+    if kind == "own-matrix":
+        bands = rng.choice([1, 2, 31])
+        rows = [
+            (*(rng.random() / steps * (n - at < bands) for at in range(n)), 1 + rng.random())
+            for n in range(steps)
+        ]
+        return kind, {"rows": tuple(rows)}
     if kind.endswith("tree"):
         fields["release_root"] = rng.random() < 0.3
     if kind.startswith("buffered"):

@@ -41,6 +41,8 @@ from dpaudit.mechanisms import (
     HonakerTree,
     LaplaceVector,
     NoisyMax,
+    OwnMatrix,
+    OwnToeplitz,
     PermuteAndFlip,
     PureBlackBox,
     Shuffled,
@@ -99,6 +101,8 @@ _FACTORIZATIONS = {
     "square-root-toeplitz": SquareRootToeplitz,
     "buffered-toeplitz": BufferedToeplitz,
     "banded-toeplitz": BandedToeplitz,
+    "own-toeplitz": OwnToeplitz,
+    "own-matrix": OwnMatrix,
 }
 
 
