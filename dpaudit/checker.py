@@ -680,6 +680,12 @@ def bits_of(p: Fraction, q: Fraction) -> Uses:
     return use("two sided", max(p * (1 - q), q * (1 - p)), min(p * (1 - q), q * (1 - p)))
 
 
+def several_bits(own: Fields, _: Fraction) -> Uses:
+    """Of vectors with so many ones: as many randomised responses as bits may differ."""
+    differing = min(2 * own["ones"], own["bits"])
+    return [(law, differing) for law, _ in lies(own["p"], 2)]
+
+
 def subsets(own: Fields, _: Fraction) -> Uses:
     """Subset selection: the chances that of two answers one alone is told, the true or not."""
     p, k, size = own["p"], own["k"], own["members"]
@@ -786,6 +792,7 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "approximate-black-box": ("epsilon+ delta%", stated_law),
     "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
     "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
+    "bit-vector-response": ("p% bits# ones#", several_bits),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
     "subset-selection": ("k# p% members#", subsets),
     "stable-histogram": ("scale> threshold> key_sensitivity#", keys),

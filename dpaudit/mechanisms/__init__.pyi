@@ -11,6 +11,7 @@ from .base import Mechanism as Mechanism
 from .base import Norm as Norm
 from .base import Released as Released
 from .base import Tails as Tails
+from .bit_vectors import BitVectorResponse as BitVectorResponse
 from .black_box import ApproximateBlackBox as ApproximateBlackBox
 from .black_box import ConcentratedBlackBox as ConcentratedBlackBox
 from .black_box import Opaque as Opaque

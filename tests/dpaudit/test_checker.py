@@ -419,6 +419,7 @@ KINDS: dict[str, dict[str, object]] = {
     "top-k": {"epsilon": 1.0, "k": 2},
     "sparse-vector": {"epsilon": 1.0, "threshold": 0.0},
     "randomized-response": {"p": 0.5, "k": 2},
+    "bit-vector-response": {"p": 0.5, "bits": 8, "ones": 2},
     "unary-encoding": {"k": 3, "lie": 0.3, "keep": 0.6},
     "subset-selection": {"k": 4, "p": 0.5, "members": 2},
     "pure-black-box": {"epsilon": 1.0},

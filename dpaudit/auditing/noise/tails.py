@@ -27,6 +27,7 @@ from dpaudit.mechanisms.additive import (
     VectorNoise,
 )
 from dpaudit.mechanisms.base import Mechanism, Tails
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Enumerated, SparseVector
 from dpaudit.mechanisms.continual import ContinualGaussian, ContinualLaplace
 from dpaudit.mechanisms.integers import DiscreteLaplace, StableHistogram
@@ -192,6 +193,12 @@ def _response(law: RandomizedResponse, released: ArrayLike, value: NDArray[Any],
     possible = (answers >= 0) & (answers < law.k)
     sign = rng.random(answers.size) < 0.5
     return Tails(np.where(possible, tails, 0.0), sign, np.empty(0))
+
+
+@body(Mechanism.tails, BitVectorResponse)
+def _bits(law: BitVectorResponse, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
+    """One choice for each bit."""
+    return _response(law.bit, released, value, rng)
 
 
 @body(Mechanism.tails, StableHistogram)

@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.base.by_class import body
 from dpaudit.mechanisms.additive import VectorNoise
 from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import StableHistogram
 from dpaudit.mechanisms.reports import Encoding, RandomizedResponse, Shuffled
@@ -55,6 +56,14 @@ def _response(law: RandomizedResponse) -> Pairs:
 def _report(law: Encoding) -> Pairs:
     """Two answers; all pairs are alike."""
     return ((0, 1, "two answers"),)
+
+
+@body(Mechanism.worst_pairs, BitVectorResponse)
+def _bits(law: BitVectorResponse) -> Pairs:
+    """Ones at the first places, and at the next ones."""
+    ahead, others = min(law.ones, law.bits - law.ones), law.bits - law.ones
+    after = [0] * law.ones + [1] * ahead + [0] * (others - ahead)
+    return (([1] * law.ones + [0] * others, after, "ones at other places"),)
 
 
 @body(Mechanism.worst_pairs, Shuffled)

@@ -21,6 +21,7 @@ from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, wide
 from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
 from dpaudit.mechanisms.base import ExactSource, Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
@@ -247,6 +248,13 @@ def _response(
     """Coins whose bias is exactly the float p, and uniform answers."""
     lies = source.events(law.p, values.shape)
     return np.where(lies, source.integers(law.k, values.shape), values)
+
+
+@body(Mechanism.sample_exactly, BitVectorResponse)
+def _vector_of_bits(
+    law: BitVectorResponse, values: NDArray[Any], sensitivity: float, source: ExactSource
+) -> NDArray[Any]:
+    return _response(law.bit, values, sensitivity, source)
 
 
 @body(Mechanism.sample_exactly, UnaryEncoding)

@@ -29,6 +29,7 @@ from dpaudit.mechanisms.additive import (
     VectorNoise,
 )
 from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.black_box import BlackBox, Opaque
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
@@ -154,6 +155,12 @@ def _response(law: RandomizedResponse, values: NDArray[Any], rng: Rng) -> NDArra
     """The truth, or a uniform answer."""
     lies = rng.random(values.shape) < law.p
     return np.where(lies, rng.integers(law.k, size=values.shape), values)
+
+
+@body(Mechanism.sample, BitVectorResponse)
+def _vector_of_bits(law: BitVectorResponse, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """Each bit on its own."""
+    return _response(law.bit, values, rng)
 
 
 @body(Mechanism.sample, UnaryEncoding)

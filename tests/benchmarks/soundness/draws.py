@@ -63,6 +63,10 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             {"k": rng.choice([2, 3, 50]), "lie": rng.uniform(0.01, 0.49)},
             1.0,
         ),
+        "bit-vector-response": lambda: (
+            {"p": p, "bits": rng.choice([1, 8, 200]), "ones": rng.choice([1, 1, 5, 60])},
+            1.0,
+        ),
         "subset-selection": lambda: (
             {"k": rng.choice([3, 4, 50]), "p": max(p, 1e-9), "members": rng.choice([1, 2])},
             1.0,
@@ -93,7 +97,10 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             shift,
         ),
     }
-    return makers[kind]()
+    made, moved = makers[kind]()
+    if "ones" in made:
+        made["ones"] = min(made["ones"], made["bits"])
+    return made, moved
 
 
 def _ended(rng: random.Random) -> tuple[dict[str, Any], float]:

@@ -32,6 +32,7 @@ from dpaudit.mechanisms import (
     ApproximateBlackBox,
     BandedToeplitz,
     BinaryTree,
+    BitVectorResponse,
     BufferedToeplitz,
     ConcentratedBlackBox,
     ContinualGaussian,
@@ -92,6 +93,7 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "permute-and-flip": PermuteAndFlip,
     "noisy-max": NoisyMax,
     "sparse-vector": SparseVector,
+    "bit-vector-response": BitVectorResponse,
     "unary-encoding": UnaryEncoding,
     "subset-selection": SubsetSelection,
 }
