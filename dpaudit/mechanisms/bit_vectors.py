@@ -119,6 +119,6 @@ def _of_bits(p: float, differing: int) -> FinitePair:
         for j in range(differing):
             mass *= odds * (differing - j) / (j + 1)
             masses.append(mass)
-        truths = np.maximum(np.array([float(each) for each in masses]), 5e-324)
+        truths: Floats = np.array([max(float(each), 5e-324) for each in masses])
     losses = step * (2.0 * np.arange(differing + 1) - differing)
     return FinitePair(losses, truths, truths[::-1].copy(), bound=differing * Fraction(step))
