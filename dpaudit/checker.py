@@ -764,6 +764,20 @@ def keys(m: Fields, _: Fraction) -> Uses:
     return use("response", c, told, times=m["key_sensitivity"])
 
 
+def normal_keys(m: Fields, _: Fraction) -> Uses:
+    """The same with discrete Gaussian noise, and counts that differ by c < τ at most.
+
+    Beside each count an event of the probability P[noise ≥ τ − c]: of l keys that one of two
+    neighbours has P(A) − tQ(A) ≤ 1 − (1 − q)^l + (1 − q)^l (R(A) − tS(A)), R and S of the others.
+    """
+    square, moved, times = m["scale"] ** 2, m["count_sensitivity"] or 1, m["key_sensitivity"]
+    far = math.ceil(m["threshold"]) - moved
+    stop(far < 1, "threshold must be above what one unit counts.", InputError)
+    reach, least, most = tails(square, 256)
+    told = Fraction(most[min(far, reach + 1) + reach], least[0])
+    return use("response", 0, told, times=times) + use("lattice", square, moved, times=times)
+
+
 def stated_law(m: Fields, _: Fraction) -> Uses:
     """All that is known of a black box."""
     return use("response", m["epsilon"], m.get("delta") or 0)
@@ -781,6 +795,7 @@ def listed(m: Fields, _: Fraction) -> Uses:
 
 CHOICE = "epsilon> ?utility_sensitivity> "
 MONOTONIC = CHOICE + "?monotonic! "
+KEYS = "scale> threshold> key_sensitivity#"
 VECTOR = "epsilon> threshold^ ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
 INPUTS: dict[str, tuple[str, Maker]] = {
     "exponential": (CHOICE, lambda m, _: use("bounded range", m["epsilon"])),
@@ -795,7 +810,8 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "bit-vector-response": ("p% bits# ones#", several_bits),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
     "subset-selection": ("k# p% members#", subsets),
-    "stable-histogram": ("scale> threshold> key_sensitivity#", keys),
+    "stable-histogram": (KEYS, keys),
+    "gaussian-histogram": (KEYS + " ?count_sensitivity#", normal_keys),
     "profile-black-box": ("curve=", listed),
     "private-selection": ("run= runs=", lambda m, _: selection(m)),
 }

@@ -33,6 +33,7 @@ from .continual import OwnMatrix as OwnMatrix
 from .continual import OwnToeplitz as OwnToeplitz
 from .continual import SquareRootToeplitz as SquareRootToeplitz
 from .continual.release import IndividualGaussian as IndividualGaussian
+from .gaussian_histogram import GaussianHistogram as GaussianHistogram
 from .integers import DiscreteGaussian as DiscreteGaussian
 from .integers import DiscreteLaplace as DiscreteLaplace
 from .integers import StableHistogram as StableHistogram

@@ -120,5 +120,5 @@ def _of_bits(p: float, differing: int) -> FinitePair:
             mass *= odds * (differing - j) / (j + 1)
             masses.append(mass)
         truths: Floats = np.array([max(float(each), 5e-324) for each in masses])
-    losses = step * (2.0 * np.arange(differing + 1) - differing)
+    losses = np.array([step * (2 * j - differing) for j in range(differing + 1)], np.float64)
     return FinitePair(losses, truths, truths[::-1].copy(), bound=differing * Fraction(step))

@@ -77,8 +77,9 @@ def _shuffled(law: Shuffled) -> Pairs:
 def _counts(law: StableHistogram) -> Pairs:
     """Keys that nobody else has, and keys that are told more often than not."""
     keys, many = min(law.key_sensitivity, 100), int(law.threshold)
-    new = [1] * keys, [0] * keys, "keys that nobody else has"
-    return new, ([many] * keys, [many - 1] * keys, "counts at the threshold")
+    most = getattr(law, "count_sensitivity", 1)
+    new = [most] * keys, [0] * keys, "keys that nobody else has"
+    return new, ([many] * keys, [many - most] * keys, "counts at the threshold")
 
 
 @body(Mechanism.worst_pairs, VectorNoise)

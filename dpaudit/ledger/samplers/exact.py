@@ -23,6 +23,7 @@ from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
 from dpaudit.mechanisms.base import ExactSource, Mechanism
 from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
+from dpaudit.mechanisms.gaussian_histogram import GaussianHistogram
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
 from dpaudit.plan import PrivateSelection
@@ -295,7 +296,8 @@ def _shuffled(
 def _counts(
     law: StableHistogram, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
-    return law.shown(values, as_int64(source.laplace(law.scale, values)))
+    draw = source.normal if isinstance(law, GaussianHistogram) else source.laplace
+    return law.shown(values, as_int64(draw(law.scale, values)))
 
 
 @body(Mechanism.sample_exactly, PrivateSelection)

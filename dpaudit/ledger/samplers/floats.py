@@ -187,7 +187,7 @@ def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
 @body(Mechanism.sample, StableHistogram)
 def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Noisy counts, and 0 for those that are not told."""
-    return law.shown(values, values + DiscreteLaplace(law.scale).noise(values.shape, rng))
+    return law.shown(values, values + law.noise.noise(values.shape, rng))
 
 
 @body(Mechanism.sample, PrivateSelection)
