@@ -46,6 +46,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import accumulate, combinations, pairwise
+from operator import mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -679,6 +680,12 @@ def bits_of(p: Fraction, q: Fraction) -> Uses:
     return use("two sided", max(p * (1 - q), q * (1 - p)), min(p * (1 - q), q * (1 - p)))
 
 
+def several_bits(own: Fields, _: Fraction) -> Uses:
+    """Of vectors with so many ones: as many randomised responses as bits may differ."""
+    differing = min(2 * own["ones"], own["bits"])
+    return [(law, differing) for law, _ in lies(own["p"], 2)]
+
+
 def subsets(own: Fields, _: Fraction) -> Uses:
     """Subset selection: the chances that of two answers one alone is told, the true or not."""
     p, k, size = own["p"], own["k"], own["members"]
@@ -757,6 +764,20 @@ def keys(m: Fields, _: Fraction) -> Uses:
     return use("response", c, told, times=m["key_sensitivity"])
 
 
+def normal_keys(m: Fields, _: Fraction) -> Uses:
+    """The same with discrete Gaussian noise, and counts that differ by c < τ at most.
+
+    Beside each count an event of the probability P[noise ≥ τ − c]: of l keys that one of two
+    neighbours has P(A) − tQ(A) ≤ 1 − (1 − q)^l + (1 − q)^l (R(A) − tS(A)), R and S of the others.
+    """
+    square, moved, times = m["scale"] ** 2, m["count_sensitivity"] or 1, m["key_sensitivity"]
+    far = math.ceil(m["threshold"]) - moved
+    stop(far < 1, "threshold must be above what one unit counts.", InputError)
+    reach, least, most = tails(square, 256)
+    told = Fraction(most[min(far, reach + 1) + reach], least[0])
+    return use("response", 0, told, times=times) + use("lattice", square, moved, times=times)
+
+
 def stated_law(m: Fields, _: Fraction) -> Uses:
     """All that is known of a black box."""
     return use("response", m["epsilon"], m.get("delta") or 0)
@@ -774,6 +795,7 @@ def listed(m: Fields, _: Fraction) -> Uses:
 
 CHOICE = "epsilon> ?utility_sensitivity> "
 MONOTONIC = CHOICE + "?monotonic! "
+KEYS = "scale> threshold> key_sensitivity#"
 VECTOR = "epsilon> threshold^ ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
 INPUTS: dict[str, tuple[str, Maker]] = {
     "exponential": (CHOICE, lambda m, _: use("bounded range", m["epsilon"])),
@@ -785,9 +807,11 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "approximate-black-box": ("epsilon+ delta%", stated_law),
     "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
     "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
+    "bit-vector-response": ("p% bits# ones#", several_bits),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
     "subset-selection": ("k# p% members#", subsets),
-    "stable-histogram": ("scale> threshold> key_sensitivity#", keys),
+    "stable-histogram": (KEYS, keys),
+    "gaussian-histogram": (KEYS + " ?count_sensitivity#", normal_keys),
     "profile-black-box": ("curve=", listed),
     "private-selection": ("run= runs=", lambda m, _: selection(m)),
 }
@@ -804,16 +828,27 @@ independent. *private-selection*: see :func:`selection`.
 """
 
 
-FACTORS = {"binary-tree": "?release_root!", "honaker-tree": "?release_root!"}
-FACTORS |= {"square-root-toeplitz": "", "banded-toeplitz": "bands#"}
-FACTORS |= {"buffered-toeplitz": "pole_rates* ?zero_rates*"}
+FACTORS = {"binary-tree": "steps# ?release_root!", "honaker-tree": "steps# ?release_root!"}
+FACTORS |= {"square-root-toeplitz": "steps#", "banded-toeplitz": "steps# bands#"}
+FACTORS |= {"buffered-toeplitz": "steps# pole_rates* ?zero_rates*", "own-matrix": "rows="}
+FACTORS |= {"own-toeplitz": "steps# coefficients* ?inverse!"}
 
 
 def factors_of(mechanism: Fields) -> Fields:
-    """The fields of a factorisation."""
+    """The fields of a factorisation, and of one's own how many diagonals it has."""
     kind = name_in(record := mechanism.get("factorization"), "kind")
     stop(kind not in FACTORS, f"the factorization {kind} has no rule here.", MissingError)
-    return fields(record, kind, "kind~ steps# " + FACTORS[kind])
+    own = fields(record, kind, "kind~ " + FACTORS[kind])
+    if kind == "own-toeplitz" and not own["inverse"]:
+        own["bands"] = len(own["coefficients"])
+    if kind == "own-matrix":
+        few = isinstance(own["rows"], list) and 0 < len(own["rows"]) <= 500
+        rows = [read_as("*", row, "row") for row in own["rows"]] if few else [[]]
+        wrong = any(len(row) != n or min(row) < 0 or not row[-1] for n, row in enumerate(rows, 1))
+        stop(wrong, "rows must be those of a triangle without negative entries.", InputError)
+        within = (n - row.index(next(filter(None, row))) for n, row in enumerate(rows))
+        own |= {"rows": rows, "steps": len(rows), "bands": max(within) + 1}
+    return own
 
 
 def column(own: Fields) -> list[int]:
@@ -823,12 +858,27 @@ def column(own: Fields) -> list[int]:
     Upadhyay 2023). *banded*: its first entries. *buffered*: ∏ (1 − λ_i x)/∏ (1 − θ_j x) with θ =
     1/(1 + p), λ = 1/(1 + q) and p₁ < q₁ < p₂ < … (Dvijotham et al. 2024). Then (1 − λx)/(1 − θx) =
     1 + (θ − λ) x/(1 − θx) has positive terms, so that all products may be rounded up, and a partial
-    fraction with positive weights shows that the column falls.
+    fraction with positive weights shows that the column falls. *own*: as it is written, or the
+    inverse series of c₀(1 − Σ d_k x^k), of which c_n = Σ d_k c_{n−k} is not above c₀ if Σ d ≤ 1.
     """
     steps, one = own["steps"], 1 << 96
     stop(steps > 10**5, "a stream of more than 100 000 steps has no rule here.", MissingError)
-    spend(steps * len(own.get("pole_rates", "1")) / 6)
+    spend(steps * len(own.get("pole_rates") or own.get("coefficients") or "1") / 6)
     entries = [one] + [0] * (steps - 1)
+    if own["kind"] == "own-toeplitz":
+        first, *others = own["coefficients"] or [Fraction(0)]
+        falls = min(first + sum(others), -max(others, default=0)) >= 0
+        if not own["inverse"]:
+            falls = all(low >= high for low, high in pairwise((first, *others, 0)))
+        stop(not falls or first <= 0, "coefficients are not those of falling sums.", InputError)
+        if not own["inverse"]:
+            scaled = [math.ceil(each * one) for each in (first, *others)]
+            return [*scaled[:steps], *entries[len(scaled) :]]
+        entries[0], shares = math.ceil(one / first), [math.ceil(-d / first * one) for d in others]
+        for n in range(1, steps):
+            past = entries[max(n - len(shares), 0) : n]
+            entries[n] = -(-sum(map(mul, shares, reversed(past))) >> 96)
+        return entries
     if own["kind"] != "buffered-toeplitz":
         for k in range(1, min(own.get("bands", steps), steps)):
             entries[k] = up(entries[k - 1] * (2 * k - 1), 2 * k)
@@ -848,6 +898,15 @@ def column(own: Fields) -> list[int]:
     return entries
 
 
+def heaviest(weights: list[int], count: int, gap: int) -> int:
+    """The largest total of so many weights that are at least so far apart."""
+    best = [0] * (len(weights) + 1)
+    for _ in range(count):
+        ends = (weight + best[max(at + 1 - gap, 0)] for at, weight in enumerate(weights))
+        best = [*accumulate(ends, max, initial=0)]
+    return best[-1]
+
+
 def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
     """By how much the nodes of a stream move at most if each step moves by 1: L1, or L2 squared.
 
@@ -856,7 +915,8 @@ def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
     max(1, ⌈log₂T⌉) without the root. Of k steps n_i are in node i of a level, Σ n_i² of which is
     the largest where as few nodes as can be hold as many as fit. *Toeplitz* with a column that
     falls: k steps from the first on, as near as may be (Kalinin and Lampert 2024, Theorem 2), and
-    sums of columns fall.
+    sums of columns fall; where it does not, the least one above it that does. *Own matrices*: with
+    X = CᵀC at most Σ_i r_i over a pattern, r_i the largest Σ_j X_ij over one that i is in.
     """
     own = factors_of(mechanism)
     steps, gap = own["steps"], mechanism["min_separation"] or 1
@@ -873,10 +933,24 @@ def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
             rest = min(fits, count - full * fits) if full < nodes else 0
             total += full * fits**2 + rest**2
         return Fraction(total)
+    if own["kind"] == "own-matrix":
+        spend(steps**2 * (steps + 2 * count * (norm - 1)) / 6)
+        rows = [[math.ceil(each * 2**96) for each in row] + [0] * steps for row in own["rows"]]
+        columns = [*zip(*(row[:steps] for row in rows), strict=True)]
+        if norm == 1:
+            return Fraction(heaviest([*map(sum, columns)], count, gap), 1 << 96)
+        worst = list[int]()
+        for i, one in enumerate(columns):
+            x = [sum(map(mul, one, other)) for other in columns]
+            far = [value * (abs(i - j) >= gap) for j, value in enumerate(x)]
+            worst.append(x[i] + heaviest(far, count - 1, gap))
+        return Fraction(heaviest(worst, count, gap), 1 << 192)
     entries = column(own)
     if norm == 1:
         sums = [0, *accumulate(entries)]
         return Fraction(sum(sums[steps - at * gap] for at in range(count)), 1 << 96)
+    if count > 1:
+        entries = [*accumulate(reversed(entries), max)][::-1]
     for at in range(gap, steps):  # from now on with all those so many gaps before it
         entries[at] += entries[at - gap]
     before = [0] * min(count * gap, steps) + entries

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from audits.catalogue.additive import CURVE
-from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release
+from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release, gaussian_epsilon
 from audits.catalogue.selection import noisy_max
 from dpaudit import Claim
-from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
+from dpaudit.auditing.distinguishing.scores import LinearScore
+from dpaudit.mechanisms import GaussianHistogram, StableHistogram, Staircase, TruncatedLaplace
 
 E = math.e
 ANSWERS = 10
@@ -163,6 +164,9 @@ TRUNCATION = math.log(1 + (E - 1) / (2 * DELTA))
 FLAT, STEEP = [0.0] * 5, [1.0, -1.0, -1.0, -1.0, -1.0]
 BITS, OTHERS = [0, 1, 0, 1], [1, 1, 0, 1]
 
+MANY, MORE = [90] * 4, [91] * 4
+ONE_KEY = GaussianHistogram.calibrated(epsilon=1.0, delta=DELTA)
+
 WRONG = (
     Entry("unary encoding with p = 3/4 and q for p = 1/2", False, PURE, 0, 1, 1 + math.log(3),
           10_000, unary(0.75, 1 / (E + 1))),
@@ -180,6 +184,9 @@ WRONG = (
           [0, 0, 1, 2], math.inf, 2_000, histogram(None)),
     Entry("stable histogram, threshold 3", False, Claim(1.0, DELTA), [0, 0, 1], [0, 0, 1, 2],
           math.inf, 8_000, histogram(3.0)),
+    Entry("Gaussian histogram, noise of one key for four", False, Claim(1.0, DELTA), MANY, MORE,
+          gaussian_epsilon(2 / ONE_KEY.scale), 20_000, ONE_KEY.release_many,
+          ONE_KEY.pair(1.0).delta, LinearScore((1.0,) * 4), limit=True),
     Entry("staircase, steps of half the sensitivity", False, PURE, 0.0, 1.0, 2.0, 10_000,
           Staircase(1.0, 0.5).release_many),
     Entry("truncated Laplace, bound 2", False, Claim(1.0, DELTA), 0.0, 1.0, math.inf, 5_000,
@@ -204,6 +211,9 @@ RIGHT = (
     Entry("smart sum", True, PURE, BITS, OTHERS, 1.0, 10_000, blocks(2.0)),
     Entry("stable histogram", True, Claim(1.0, DELTA), [2, 1, 0, 0], [2, 1, 1, 0], 1.0, 10_000,
           StableHistogram.calibrated(epsilon=1.0, delta=DELTA).release_many, limit=True),
+    Entry("Gaussian histogram", True, Claim(1.0, DELTA), [*MANY, 0], [*MORE, 1], 1.0, 10_000,
+          GaussianHistogram.calibrated(epsilon=1.0, delta=DELTA, key_sensitivity=5).release_many,
+          limit=True),
     Entry("staircase", True, PURE, 0.0, 1.0, 1.0, 10_000, staircase),
     Entry("truncated Laplace", True, Claim(1.0, DELTA), 0.0, 1.0, 1.0, 10_000,
           truncated(TRUNCATION)),

@@ -14,6 +14,7 @@ from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import (
+    BitVectorResponse,
     NoisyMax,
     PermuteAndFlip,
     SparseVector,
@@ -75,6 +76,10 @@ _ROWS = (
     _row("symmetric unary encoding, declared", UnaryEncoding(4, 1 - HALF, HALF), 0, 1, 1.0),
     _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, 1 - BIT, BIT),
          0, 1, 2.0),
+    _row("bit vectors, declared", BitVectorResponse(2 * (1 - HALF), 6, 1), [1, 0, 0, 0, 0, 0],
+         [0, 1, 0, 0, 0, 0], 1.0),
+    _row("bit vectors of two ones, bits as of one", BitVectorResponse(2 * (1 - HALF), 6, 2),
+         [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], 2.0),
     _row("subset selection, declared", SubsetSelection(6, 3 / (math.e + 2), 2), 0, 1, 1.0),
     _row("subset selection, p as of sets of three", SubsetSelection(6, 2 / (math.e + 1), 2), 0, 1,
          math.log((3 * math.e - 1) / 2)),

@@ -7,6 +7,7 @@ that one leaf lies under several nodes, or draw the noise of all nodes once.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,8 @@ from dpaudit.mechanisms import (
     ContinualLaplace,
     GaussianPair,
     LaplacePair,
+    OwnMatrix,
+    OwnToeplitz,
     SquareRootToeplitz,
 )
 
@@ -73,14 +76,29 @@ def _laplace_canary(outputs: Floats) -> Floats:
     return np.asarray((np.abs(held - 1) - np.abs(held)).sum(axis=1))
 
 
-def _right(name: str, mechanism: Mechanism, pure: bool) -> Entry:
+def _right(name: str, mechanism: Mechanism, pure: bool, other: Any = OTHER) -> Entry:
     claim = PURE if pure else APPROXIMATE
     pair = mechanism.pair(1.0)
-    return Entry(name, True, claim, STREAM, OTHER, 1.0, 10_000, mechanism.release_many, pair.delta,
-                 WhiteBox(mechanism, STREAM, OTHER))  # fmt: skip
+    return Entry(name, True, claim, STREAM, other, 1.0, 10_000, mechanism.release_many, pair.delta,
+                 WhiteBox(mechanism, STREAM, other))  # fmt: skip
 
+
+def own(participations: int, sigma: float | None = None) -> ContinualGaussian:
+    """A matrix of one's own with three diagonals, its noise for so many participations."""
+    rows = tuple(((0.0,) * LEAVES + (0.25, 0.5, 1.0))[-n:] for n in range(1, LEAVES + 1))
+    made = ContinualGaussian.calibrated(
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=OwnMatrix(rows),
+        participations=participations, min_separation=4)  # fmt: skip
+    return made if sigma is None else replace(made, sigma=sigma)
+
+
+TWICE = [1.0] + [0.0] * 3 + [1.0] + [0.0] * (LEAVES - 5)
+ONCE = own(1).sigma
 
 WRONG = (
+    Entry("matrix of one's own, noise of one participation for two", False, APPROXIMATE, STREAM,
+          TWICE, gaussian_epsilon(math.sqrt(2) / SIGMA), 20_000, own(2, ONCE).release_many,
+          GaussianPair(1 / SIGMA).delta, WhiteBox(own(2, ONCE), STREAM, TWICE)),
     Entry("tree that ignores its levels, Laplace", False, PURE, STREAM, OTHER, float(LEVELS), 3_000,
           noisy_tree("laplace", 1.0), LaplacePair(Fraction(1)).delta, FixedScore(_laplace_canary)),
     Entry("tree that ignores its levels, Gaussian", False, APPROXIMATE, STREAM, OTHER,
@@ -99,4 +117,8 @@ RIGHT = (
     _right("square-root factorisation", ContinualGaussian.calibrated(
         epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=SquareRootToeplitz(LEAVES),
         participations=1), False),
+    _right("matrix of one's own, two participations", own(2), False, TWICE),
+    _right("Toeplitz matrix with an inverse of one's own", ContinualGaussian.calibrated(
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, participations=1,
+        factorization=OwnToeplitz(LEAVES, (1.0, -0.5, -0.25), inverse=True)), False),
 )  # fmt: skip

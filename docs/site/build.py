@@ -28,6 +28,7 @@ ELSEWHERE = {
     "evidence/reports.md": "reports/index.md",
     "evidence/libraries.md": "reports/libraries/libraries.md",
     "evidence/trainings.md": "reports/trainings.md",
+    "evidence/accountants.md": "reports/accountants/accountants.md",
     "evidence/auditors.md": "reports/auditors/auditors.md",
 }
 """Pages that stand elsewhere in the repository."""

@@ -11,6 +11,7 @@ from .base import Mechanism as Mechanism
 from .base import Norm as Norm
 from .base import Released as Released
 from .base import Tails as Tails
+from .bit_vectors import BitVectorResponse as BitVectorResponse
 from .black_box import ApproximateBlackBox as ApproximateBlackBox
 from .black_box import ConcentratedBlackBox as ConcentratedBlackBox
 from .black_box import Opaque as Opaque
@@ -28,8 +29,11 @@ from .continual import BufferedToeplitz as BufferedToeplitz
 from .continual import ContinualGaussian as ContinualGaussian
 from .continual import ContinualLaplace as ContinualLaplace
 from .continual import HonakerTree as HonakerTree
+from .continual import OwnMatrix as OwnMatrix
+from .continual import OwnToeplitz as OwnToeplitz
 from .continual import SquareRootToeplitz as SquareRootToeplitz
 from .continual.release import IndividualGaussian as IndividualGaussian
+from .gaussian_histogram import GaussianHistogram as GaussianHistogram
 from .integers import DiscreteGaussian as DiscreteGaussian
 from .integers import DiscreteLaplace as DiscreteLaplace
 from .integers import StableHistogram as StableHistogram

@@ -346,6 +346,11 @@ class StableHistogram(Mechanism):
         return () if self == each else ((each, 1.0, self.key_sensitivity),)
 
     @property
+    def noise(self) -> IntegerNoise:
+        """Of each count."""
+        return DiscreteLaplace(self.scale)
+
+    @property
     def is_tight(self) -> bool:
         """For one key."""
         return self.key_sensitivity == 1
@@ -375,8 +380,9 @@ class StableHistogram(Mechanism):
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """The sum over counts of ln P[noise = told − count], or ln P[noise < τ − count]."""
         told, counts = np.asarray(outputs, dtype=np.float64), self.prepare(value)
-        noise = DiscreteLaplace(self.scale)
-        silent = np.log(noise.at_least(counts - self.threshold + 1))  # as the law is symmetric
+        noise = self.noise
+        near = np.asarray(counts - self.threshold + 1, dtype=np.float64)  # the law is symmetric
+        silent = np.log(noise.at_least(near))
         shown = (told >= self.threshold) & (counts > 0)
         masses = noise.log_noise_density(told - counts)
         masses = np.where(shown, masses, -np.inf)

@@ -19,9 +19,9 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.risk import advantage
-from dpaudit.mechanisms import AdditiveNoise, Mechanism, StableHistogram
+from dpaudit.mechanisms import AdditiveNoise, GaussianHistogram, Mechanism, StableHistogram
 from dpaudit.plan import Invocation, Plan, PrivateSelection
-from dpaudit.project.describing import plan_text
+from dpaudit.project.describing import example_of, plan_text
 from dpaudit.project.plan_file import read_plan
 from dpaudit.project.targets import parse_claim, parse_settings
 
@@ -170,8 +170,11 @@ def calibrate_target(
 
 def _content(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """A plan of one invocation, with some noise to begin with."""
-    name = _parameter(Mechanism.named(kind).keys())
+    named = Mechanism.named(kind)
+    name = _parameter(named.keys())
     start = {} if name is None else {name: _NOISE[name][0]}
+    if issubclass(named, PrivateSelection):
+        start = {key: value for key, value in example_of(named).items() if key != "kind"}
     sensitivity = {} if {"sensitivity", "contribution"} & given.keys() else {"sensitivity": 1.0}
     head = {"unit": "row", "relation": "add-remove", "trust": "central"}
     head |= {key: given[key] for key in _PLAN_KEYS if key in given}
@@ -211,7 +214,7 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
 
     factor = least_noise(meets)
     kinds = {_item(content["invocation"], place)["mechanism"] for place in places}
-    if factor is None and StableHistogram.kind in kinds:
+    if factor is None and {StableHistogram.kind, GaussianHistogram.kind} & kinds:
         # Behind a threshold that stays, noise that hides counts tells keys: there is a window.
         near = next((near for near in _NEARBY if meets(near)), 1.0)
         more = least_noise(lambda more: meets(near * more))

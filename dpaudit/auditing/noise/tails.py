@@ -27,9 +27,10 @@ from dpaudit.mechanisms.additive import (
     VectorNoise,
 )
 from dpaudit.mechanisms.base import Mechanism, Tails
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Enumerated, SparseVector
 from dpaudit.mechanisms.continual import ContinualGaussian, ContinualLaplace
-from dpaudit.mechanisms.integers import DiscreteLaplace, StableHistogram
+from dpaudit.mechanisms.integers import StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.reports import RandomizedResponse
 
@@ -194,6 +195,12 @@ def _response(law: RandomizedResponse, released: ArrayLike, value: NDArray[Any],
     return Tails(np.where(possible, tails, 0.0), sign, np.empty(0))
 
 
+@body(Mechanism.tails, BitVectorResponse)
+def _bits(law: BitVectorResponse, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
+    """One choice for each bit."""
+    return _response(law.bit, released, value, rng)
+
+
 @body(Mechanism.tails, StableHistogram)
 def _counts(law: StableHistogram, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """Where the noise of each count lies in its law, at random within what is told of it."""
@@ -201,7 +208,7 @@ def _counts(law: StableHistogram, released: ArrayLike, value: NDArray[Any], rng:
     if (told[counts == 0] != 0).any():
         return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
     told, counts = told[counts > 0], counts[counts > 0]
-    shown, noise = told >= law.threshold, DiscreteLaplace(law.scale)
+    shown, noise = told >= law.threshold, law.noise
     low = noise.at_least(np.where(shown, told + 1, law.threshold) - counts)
     high = np.where(shown, noise.at_least(told - counts), 1.0)
     place = low + rng.random(told.size) * (high - low)

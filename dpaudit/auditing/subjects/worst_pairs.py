@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.base.by_class import body
 from dpaudit.mechanisms.additive import VectorNoise
 from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import StableHistogram
 from dpaudit.mechanisms.reports import Encoding, RandomizedResponse, Shuffled
@@ -57,6 +58,14 @@ def _report(law: Encoding) -> Pairs:
     return ((0, 1, "two answers"),)
 
 
+@body(Mechanism.worst_pairs, BitVectorResponse)
+def _bits(law: BitVectorResponse) -> Pairs:
+    """Ones at the first places, and at the next ones."""
+    ahead, others = min(law.ones, law.bits - law.ones), law.bits - law.ones
+    after = [0] * law.ones + [1] * ahead + [0] * (others - ahead)
+    return (([1] * law.ones + [0] * others, after, "ones at other places"),)
+
+
 @body(Mechanism.worst_pairs, Shuffled)
 def _shuffled(law: Shuffled) -> Pairs:
     """One user's answer among equal ones."""
@@ -68,8 +77,9 @@ def _shuffled(law: Shuffled) -> Pairs:
 def _counts(law: StableHistogram) -> Pairs:
     """Keys that nobody else has, and keys that are told more often than not."""
     keys, many = min(law.key_sensitivity, 100), int(law.threshold)
-    new = [1] * keys, [0] * keys, "keys that nobody else has"
-    return new, ([many] * keys, [many - 1] * keys, "counts at the threshold")
+    most = getattr(law, "count_sensitivity", 1)
+    new = [most] * keys, [0] * keys, "keys that nobody else has"
+    return new, ([many] * keys, [many - most] * keys, "counts at the threshold")
 
 
 @body(Mechanism.worst_pairs, VectorNoise)

@@ -21,7 +21,9 @@ from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, wide
 from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
 from dpaudit.mechanisms.base import ExactSource, Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
+from dpaudit.mechanisms.gaussian_histogram import GaussianHistogram
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
 from dpaudit.plan import PrivateSelection
@@ -249,6 +251,13 @@ def _response(
     return np.where(lies, source.integers(law.k, values.shape), values)
 
 
+@body(Mechanism.sample_exactly, BitVectorResponse)
+def _vector_of_bits(
+    law: BitVectorResponse, values: NDArray[Any], sensitivity: float, source: ExactSource
+) -> NDArray[Any]:
+    return _response(law.bit, values, sensitivity, source)
+
+
 @body(Mechanism.sample_exactly, UnaryEncoding)
 def _bits(
     law: UnaryEncoding, values: NDArray[Any], sensitivity: float, source: ExactSource
@@ -287,7 +296,8 @@ def _shuffled(
 def _counts(
     law: StableHistogram, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
-    return law.shown(values, as_int64(source.laplace(law.scale, values)))
+    draw = source.normal if isinstance(law, GaussianHistogram) else source.laplace
+    return law.shown(values, as_int64(draw(law.scale, values)))
 
 
 @body(Mechanism.sample_exactly, PrivateSelection)

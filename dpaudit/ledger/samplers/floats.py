@@ -29,6 +29,7 @@ from dpaudit.mechanisms.additive import (
     VectorNoise,
 )
 from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.black_box import BlackBox, Opaque
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
@@ -156,6 +157,12 @@ def _response(law: RandomizedResponse, values: NDArray[Any], rng: Rng) -> NDArra
     return np.where(lies, rng.integers(law.k, size=values.shape), values)
 
 
+@body(Mechanism.sample, BitVectorResponse)
+def _vector_of_bits(law: BitVectorResponse, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """Each bit on its own."""
+    return _response(law.bit, values, rng)
+
+
 @body(Mechanism.sample, UnaryEncoding)
 def _bits(law: UnaryEncoding, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """All bits at once."""
@@ -180,7 +187,7 @@ def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
 @body(Mechanism.sample, StableHistogram)
 def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Noisy counts, and 0 for those that are not told."""
-    return law.shown(values, values + DiscreteLaplace(law.scale).noise(values.shape, rng))
+    return law.shown(values, values + law.noise.noise(values.shape, rng))
 
 
 @body(Mechanism.sample, PrivateSelection)

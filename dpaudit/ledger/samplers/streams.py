@@ -21,6 +21,7 @@ from dpaudit.base.by_class import body
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.own import OwnMatrix
 from dpaudit.mechanisms.continual.release import (
     Continual,
     IndividualGaussian,
@@ -208,6 +209,26 @@ class _ConvolutionStream(NoiseStream):
         """All nodes drawn so far, and the current block: at most T + 64."""
         drawn = min(-(-self.taken // _BLOCK) * _BLOCK, self.steps)
         return drawn + len(self._block)
+
+
+@body(Factorization.stream, OwnMatrix)
+class _MatrixStream(NoiseStream):
+    """All node noise so far, and a row of the decoder for each step."""
+
+    def __init__(self, factorization: OwnMatrix, noise: NodeNoise) -> None:
+        super().__init__(factorization.steps, noise)
+        self._rows = factorization.decoder()
+        self._nodes = np.empty((self.steps, noise.size))
+
+    def _advance(self, step: int) -> Floats:
+        self._nodes[step - 1] = self._noise.draw(1)[0]
+        flat: Floats = self._rows[step - 1, :step] @ self._nodes[:step]
+        return flat
+
+    @property
+    def state_arrays(self) -> int:
+        """All nodes drawn so far."""
+        return self.taken
 
 
 @body(Factorization.stream, BufferedToeplitz)

@@ -1,4 +1,6 @@
 from .factorization import Factorization as Factorization
+from .own import OwnMatrix as OwnMatrix
+from .own import OwnToeplitz as OwnToeplitz
 from .release import ContinualGaussian as ContinualGaussian
 from .release import ContinualLaplace as ContinualLaplace
 from .release import NoiseLaw as NoiseLaw

@@ -166,13 +166,11 @@ class Factorization(Kinded, ABC):
 
 
 def _heaviest_cycle(weights: Floats, count: int, gap: int) -> float:
-    """Largest total weight of ``count`` steps that are exactly ``gap`` apart.
-
-    One that starts so late that fewer fit is a part of one that starts earlier.
-    """
-    sums = np.zeros(len(weights) - (count - 1) * gap)
+    """Largest total weight of ``count`` steps that are exactly ``gap`` apart, or those that fit."""
+    padded = np.append(weights, np.zeros((count - 1) * gap))
+    sums = np.zeros(len(weights))
     for number in range(count):
-        sums += weights[number * gap :][: len(sums)]
+        sums += padded[number * gap :][: len(sums)]
     return float(sums.max())
 
 

@@ -186,14 +186,7 @@ class Toeplitz(Factorization):
         """First column of B, shape (T,), from 1."""
 
     def _l2_sensitivity(self, count: int, gap: int) -> float:
-        column = self.encoder_column()
-        rows = -(-self.steps // gap)
-        padded = np.zeros((rows, gap))
-        padded.flat[: self.steps] = column
-        summed = np.cumsum(padded, axis=0)
-        if count < rows:
-            summed[count:] -= summed[:-count].copy()
-        return float(np.linalg.norm(summed.flat[: self.steps]))
+        return distance_of_first(self.encoder_column(), count, gap)
 
     def _column_sums(self) -> Floats:
         return np.cumsum(self.encoder_column())[::-1]
@@ -208,6 +201,17 @@ class Toeplitz(Factorization):
     def decoder(self) -> Floats:
         """B from its first column."""
         return lower_toeplitz(self.decoder_column())
+
+
+def distance_of_first(column: Floats, count: int, gap: int) -> float:
+    """How far the first so many steps move C x, of a column that never increases."""
+    steps, rows = len(column), -(-len(column) // gap)
+    padded = np.zeros((rows, gap))
+    padded.flat[:steps] = column
+    summed = np.cumsum(padded, axis=0)
+    if count < rows:
+        summed[count:] -= summed[:-count].copy()
+    return float(np.linalg.norm(summed.flat[:steps]))
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,10 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             {"k": rng.choice([2, 3, 50]), "lie": rng.uniform(0.01, 0.49)},
             1.0,
         ),
+        "bit-vector-response": lambda: (
+            {"p": p, "bits": rng.choice([1, 8, 200]), "ones": rng.choice([1, 1, 5, 60])},
+            1.0,
+        ),
         "subset-selection": lambda: (
             {"k": rng.choice([3, 4, 50]), "p": max(p, 1e-9), "members": rng.choice([1, 2])},
             1.0,
@@ -93,7 +97,10 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             shift,
         ),
     }
-    return makers[kind]()
+    made, moved = makers[kind]()
+    if "ones" in made:
+        made["ones"] = min(made["ones"], made["bits"])
+    return made, moved
 
 
 def _ended(rng: random.Random) -> tuple[dict[str, Any], float]:
@@ -123,8 +130,21 @@ def matrix(rng: random.Random) -> tuple[str, dict[str, Any]]:
     """A short stream's factorisation, so that all patterns can be tried."""
     steps = rng.choice([1, 2, 3, 5, 8, 13, 16, 31])
     kinds = ["binary-tree", "honaker-tree", "square-root-toeplitz", "buffered-toeplitz"]
-    kind = rng.choice([*kinds, "banded-toeplitz"])
+    kind = rng.choice([*kinds, "banded-toeplitz", "own-toeplitz", "own-matrix"])
     fields: dict[str, Any] = {"steps": steps}
+    if kind == "own-toeplitz":
+        inverse = rng.random() < 0.5
+        shares = [rng.random() for _ in range(rng.choice([1, 2, 5]))]
+        falls = sorted((rng.random() for _ in shares), reverse=True)
+        others = [-share / len(shares) for share in shares] if inverse else falls
+        return kind, fields | {"coefficients": (1.0, *others), "inverse": inverse}
+    if kind == "own-matrix":
+        bands = rng.choice([1, 2, 31])
+        rows = [
+            (*(rng.random() / steps * (n - at < bands) for at in range(n)), 1 + rng.random())
+            for n in range(steps)
+        ]
+        return kind, {"rows": tuple(rows)}
     if kind.endswith("tree"):
         fields["release_root"] = rng.random() < 0.3
     if kind.startswith("buffered"):

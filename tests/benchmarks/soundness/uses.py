@@ -32,6 +32,7 @@ from dpaudit.mechanisms import (
     ApproximateBlackBox,
     BandedToeplitz,
     BinaryTree,
+    BitVectorResponse,
     BufferedToeplitz,
     ConcentratedBlackBox,
     ContinualGaussian,
@@ -41,6 +42,8 @@ from dpaudit.mechanisms import (
     HonakerTree,
     LaplaceVector,
     NoisyMax,
+    OwnMatrix,
+    OwnToeplitz,
     PermuteAndFlip,
     PureBlackBox,
     Shuffled,
@@ -90,6 +93,7 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "permute-and-flip": PermuteAndFlip,
     "noisy-max": NoisyMax,
     "sparse-vector": SparseVector,
+    "bit-vector-response": BitVectorResponse,
     "unary-encoding": UnaryEncoding,
     "subset-selection": SubsetSelection,
 }
@@ -99,6 +103,8 @@ _FACTORIZATIONS = {
     "square-root-toeplitz": SquareRootToeplitz,
     "buffered-toeplitz": BufferedToeplitz,
     "banded-toeplitz": BandedToeplitz,
+    "own-toeplitz": OwnToeplitz,
+    "own-matrix": OwnMatrix,
 }
 
 

@@ -41,6 +41,21 @@ def test_relations_are_told_together(call):
     assert call("list", "metricball")[0] == 3
 
 
+def test_a_selection_of_runs_is_calibrated_by_its_name(call):
+    wish = ("calibrate", "private-selection", "--claim", "epsilon = 4, delta = 1e-6")
+    code, out, _ = call(*wish, "-o", "plan.toml")
+    assert (code, "sigma = 1.99777" in out) == (0, True)
+    assert call("certify", "plan.toml")[0] == 0
+    code, out, _ = call(*wish, "--set", 'runs={ law = "poisson", mean = 10 }')
+    assert (code, "sigma = 2.14778" in out) == (0, True)
+
+
+def test_a_threshold_finds_the_least_noise_behind_it(call):
+    wish = ("calibrate", "gaussian-histogram", "--claim", "epsilon = 1, delta = 1e-6")
+    code, out, _ = call(*wish, "--set", "threshold=90", "--set", "key_sensitivity=10")
+    assert (code, "certified" in out) == (0, True)
+
+
 def test_a_calibrated_plan_is_written_and_certifies(call):
     code, out, _ = call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml")
     assert code == 0

@@ -121,6 +121,26 @@ def _response(facts: Any, _: Any) -> dict[str, Any]:
     return made | {"curves": (curve, curve)}
 
 
+def _bits(facts: Any, _: Any) -> dict[str, Any]:
+    """So many independent answers of two that differ, j of them told as they are."""
+    p, differing = facts["p"], min(2 * facts["ones"], facts["bits"])
+    if p == 1:
+        return _response({"p": 1}, None)
+    with mp.workdps(60):
+        lie = closed.exact(p) / 2
+        step = mp.log((1 - lie) / lie)
+        truths = [
+            mp.binomial(differing, j) * (1 - lie) ** j * lie ** (differing - j)
+            for j in range(differing + 1)
+        ]
+    e, masses = float(step), [*zip(truths[::-1], truths, strict=True)]
+    own = np.array([float(each) for each in truths])
+    losses = e * (2.0 * np.arange(differing + 1) - differing)
+    made = table(losses, own, own[::-1], e, None, differing * step)
+    curve = partial(closed.table_delta, masses)
+    return made | {"curves": (curve, curve)}
+
+
 def _shuffled(facts: Any, _: Any) -> dict[str, Any] | None:
     """Of one answer among equal ones: how many ones are reported. Others may cost more."""
     from scipy.stats import binom
@@ -249,6 +269,7 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "discrete-laplace": discrete_laplace,
     "discrete-gaussian": discrete_gaussian,
     "randomized-response": lambda facts, _: _response(facts, _),
+    "bit-vector-response": _bits,
     "exponential": _exponential,
     "further-choice": _further_choice,
     "stable-histogram": _stable,

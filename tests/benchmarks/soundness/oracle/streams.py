@@ -19,12 +19,19 @@ _PATTERNS = 4000
 def matrix(kind: str, fields: tuple[tuple[str, Any], ...]) -> Floats:
     """C of a factorisation, a row for each noisy node."""
     given = dict(fields)
+    if kind == "own-matrix":
+        return np.array([[*row, *[0.0] * (len(given["rows"]) - len(row))] for row in given["rows"]])
     steps = given["steps"]
     if kind in ("binary-tree", "honaker-tree"):
         return _tree(steps, given.get("release_root", False), used_only=kind == "binary-tree")
     if kind in ("square-root-toeplitz", "banded-toeplitz"):
         column = np.array([math.comb(2 * k, k) / 4**k for k in range(steps)])
         column[given.get("bands", steps) :] = 0.0
+    elif kind == "own-toeplitz":
+        column = np.pad(given["coefficients"], (0, steps))[:steps]
+        if given["inverse"]:
+            square = [np.roll(column, n) * (np.arange(steps) >= n) for n in range(steps)]
+            column = np.linalg.inv(np.array(square))[0]
     else:
         column = _rational(given["pole_rates"], given.get("zero_rates", ()), steps)
     return np.array(
