@@ -69,7 +69,7 @@ from dpaudit.ledger.selection import (
     run_of,
 )
 from dpaudit.ledger.stream import Stream
-from dpaudit.ledger.units import name_of, names_of
+from dpaudit.ledger.units import DistinctNames, name_of, names_of
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, Stepwise
@@ -276,7 +276,8 @@ class Ledger(Uncopied, BoundedQueries):
         Args:
             units: names of all units that are there, each once. A name stays with its unit
                 whichever others are there: of rows that may be missing, it is no row number. Where
-                the sampling says rows, those of each row.
+                the sampling says rows, those of each row. Who samples often makes
+                :class:`~dpaudit.ledger.units.DistinctNames` of them once.
             at: label of an invocation with sampling; may be left out if the plan has only one.
 
         Returns:
@@ -288,9 +289,7 @@ class Ledger(Uncopied, BoundedQueries):
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
-        names = names_of(units)
-        if len(set(names)) != len(names):
-            raise InputError("units names one of them twice; name each once.")
+        names = DistinctNames.of(units)
         with self._door.lock, self._door:
             return self._drawing().sample(self._account.sampled(at, len(names)), names)
 

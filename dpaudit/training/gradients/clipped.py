@@ -1,0 +1,225 @@
+"""Sums of clipped gradients of units, each made of its own examples alone.
+
+``torch.func.vmap`` hands the loss one example, so that no loss that reads its arguments alone can
+mix two. Chunks have one size: what is missing repeats the chunk's first unit, times 0, so that the
+kernels, and with them the rounding, are the same for a chunk of one unit and a full one.
+
+What a unit adds is decided by its own gradient g and the clip norm C: g min(1, C/‖g‖), and nothing
+where g is not finite. All in floats: the norm that is clipped to is smaller by :data:`MARGIN`,
+which pays for the rounding of norms and products, whatever the order of additions, and for that of
+sums of up to 80 rows. The last bits of a gradient depend on its place in a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.func import grad, vmap
+
+from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.project.foreign import foreign
+from dpaudit.training.gradients.examples import Examples, Places
+
+Loss = Callable[[Mapping[str, Any], Any], Any]
+Floats = NDArray[np.float64]
+
+MARGIN = 2.0**-10
+"""Part of the clip norm that pays for rounding.
+
+A norm is taken over at most 1024 entries at once, so that each of d entries is off by at most
+(1024 + d/1024) u relatively for u = 2^-24, which is below 2^-13 for a million entries. A sum of n
+rows of length C is off by at most n² u C, in each of two neighbours: for 80 below 2^-10 C.
+"""
+_BLOCK = 1024
+NORMS = (1e-12, 1e12)
+"""Clip norms that 32-bit floats measure well."""
+
+_UNMAPPED = {
+    "GRU": nn.GRU,
+    "RNN": nn.RNN,
+    "LSTMCell": nn.LSTMCell,
+    "GRUCell": nn.GRUCell,
+    "RNNCell": nn.RNNCell,
+}
+_HOW = (
+    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM, attention, layer "
+    "and group norm), and no branch on values"
+)
+
+
+class ClippedSums:
+    """The gradients of a loss, clipped by unit and added up.
+
+    Args:
+        loss: of parameters, by name, and one example; a tensor with one number.
+        parameters: tensors by name, which a training changes in place.
+        examples: of the units.
+        chunk: units that are mapped at once.
+        model: whose parameters they are, for the sentences of errors.
+
+    Attributes:
+        size: of one gradient, over all parameters.
+
+    Raises:
+        InputError: if the parameters are no tensors of one kind, or the loss of one example is no
+            number.
+        UnsupportedError: if the loss cannot be mapped.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        parameters: Mapping[str, Any],
+        examples: Examples,
+        chunk: int,
+        model: nn.Module | None = None,
+    ) -> None:
+        first = _require_parameters(parameters)
+        self.device, self.dtype = first.device, first.dtype
+        self._parameters, self._examples, self.chunk = parameters, examples, chunk
+        self.size = sum(each.numel() for each in parameters.values())
+        one = partial(_of_user if examples.by_user else _of_row, loss)
+        self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
+        self._try(model)
+
+    def _try(self, model: nn.Module | None) -> None:
+        """Map the loss over made-up units, so that what fails tells of no example."""
+        made = self._examples.zeros(self.chunk, self.device, self.dtype)
+        try:
+            with foreign("the loss, of an example of zeros,", public=True):
+                self._gradients(self._detached(), made)
+        except DpAuditError as error:
+            if isinstance(error, InputError) and _NO_NUMBER in str(error):
+                raise InputError(str(error)) from None
+            for each in () if model is None else model.modules():
+                name = type(each).__name__
+                running = isinstance(each, nn.modules.batchnorm._BatchNorm)
+                if isinstance(each, tuple(_UNMAPPED.values())) or (running and each.training):
+                    raise UnsupportedError(
+                        f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
+                    ) from None
+            raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
+
+    def _detached(self) -> dict[str, Any]:
+        return {name: each.detach() for name, each in self._parameters.items()}
+
+    def total(self, places: Places, norm: float) -> tuple[Floats, int]:
+        """Return the sum over units of their clipped gradients, and how many were not clipped.
+
+        Args:
+            places: of the units, in whatever order; of none the sum is 0.
+            norm: C.
+
+        Returns:
+            A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
+        """
+        total, parameters = torch.zeros(self.size, dtype=torch.float64), self._detached()
+        unclipped = 0
+        for start in range(0, len(places), self.chunk):
+            here = places[start : start + self.chunk]
+            padded = np.full(self.chunk, here[0])
+            padded[: len(here)] = here
+            added, own = self._clipped(parameters, padded, len(here), norm)
+            total += added.to(total)
+            unclipped += own
+        return np.asarray(total.numpy()), unclipped
+
+    def _clipped(
+        self, parameters: Mapping[str, Any], places: Places, real: int, norm: float
+    ) -> tuple[Any, int]:
+        """The sum over the first units of a chunk."""
+        chunk = self._examples.chunk(places, self.device, self.dtype)
+        with foreign("the loss"):
+            made = self._gradients(parameters, chunk)
+        rows = [made[name].reshape(self.chunk, -1) for name in parameters]
+        norms = _norms(rows)
+        if not bool(torch.isfinite(norms).all()):
+            rows, norms = _mended(rows)
+        limit = norm * (1 - MARGIN)
+        factors = (limit / norms).clamp_(max=1.0)
+        factors[real:] = 0.0
+        own = int((norms[:real] <= limit).sum())
+        return torch.cat([factors @ each for each in rows]), own
+
+
+_NO_NUMBER = "the loss of one example"
+
+
+def _of_row(loss: Loss, parameters: Mapping[str, Any], row: Any) -> Any:
+    return _number(loss(parameters, row))
+
+
+def _of_user(loss: Loss, parameters: Mapping[str, Any], given: tuple[Any, Any]) -> Any:
+    """The mean over a user's rows; what is only repeated weighs nothing."""
+
+    def of_row(row: Any) -> Any:
+        return _number(loss(parameters, row))
+
+    rows, weights = given
+    return (vmap(of_row, randomness="different")(rows) * weights).sum()
+
+
+def _number(loss: Any) -> Any:
+    """Refuse what is no loss of one example."""
+    if not isinstance(loss, torch.Tensor):
+        raise InputError(f"{_NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
+    if loss.ndim or not loss.is_floating_point():
+        raise InputError(
+            f"{_NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
+            "one number, of shape () and a float, so add up or average what it is made of."
+        )
+    return loss
+
+
+def _require_parameters(parameters: Mapping[str, Any]) -> Any:
+    """Return one of them; refuse what is no tensor, and what floats of 16 bits round too far."""
+    first = next(iter(parameters.values()), None)
+    if first is None:
+        raise InputError("parameters has none that is trained; give at least one.")
+    for name, each in parameters.items():
+        if not isinstance(each, torch.Tensor):
+            raise InputError(
+                f"parameters has a {type(each).__name__:.60} at {name!r:.60}; it must be a tensor."
+            )
+        if each.dtype not in (torch.float32, torch.float64):
+            raise UnsupportedError(
+                f"parameters has {each.dtype} at {name!r:.60}, which rounds gradients by more than "
+                "their noise covers; take torch.float32, and autocast within the loss."
+            )
+        if each.dtype is not first.dtype or each.device != first.device:
+            raise UnsupportedError(
+                f"parameters has tensors of several types or devices; give all of {first.dtype} on "
+                f"{first.device}."
+            )
+    return first
+
+
+def _norms(rows: list[Any]) -> Any:
+    """The norm of each unit's gradient, shape (chunk,)."""
+    parts = []
+    for each in rows:
+        whole = each.shape[1] // _BLOCK * _BLOCK
+        if whole > _BLOCK:
+            blocks = each[:, :whole].unflatten(1, (-1, _BLOCK))
+            parts.append(torch.linalg.vector_norm(blocks, dim=2))
+            each = each[:, whole:]
+        parts.append(torch.linalg.vector_norm(each, dim=1)[:, None])
+    return torch.linalg.vector_norm(torch.cat(parts, 1), dim=1)
+
+
+def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
+    """Rows with a NaN or an infinity as zeros, and huge ones shorter, with their direction."""
+    finite = torch.stack([torch.isfinite(each).all(1) for each in rows]).all(0)
+    rows = [torch.where(finite[:, None], each, 0.0) for each in rows]
+    norms = _norms(rows)
+    huge = ~torch.isfinite(norms)  # their squares are beyond all floats
+    largest = torch.stack([each.abs().amax(1) for each in rows]).amax(0)
+    scale = torch.where(huge, largest, 1.0)[:, None] / NORMS[1]
+    rows = [torch.where(huge[:, None], each / scale, each) for each in rows]
+    return rows, _norms(rows)
