@@ -40,16 +40,10 @@ _BLOCK = 1024
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
 
-_UNMAPPED = {
-    "GRU": nn.GRU,
-    "RNN": nn.RNN,
-    "LSTMCell": nn.LSTMCell,
-    "GRUCell": nn.GRUCell,
-    "RNNCell": nn.RNNCell,
-}
+_UNMAPPED = (nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
 _HOW = (
-    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM, attention, layer "
-    "and group norm), and no branch on values"
+    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM of 32 bits, "
+    "attention, layer and group norm), and no branch on values"
 )
 
 
@@ -100,7 +94,7 @@ class ClippedSums:
             for each in () if model is None else model.modules():
                 name = type(each).__name__
                 running = isinstance(each, nn.modules.batchnorm._BatchNorm)
-                if isinstance(each, tuple(_UNMAPPED.values())) or (running and each.training):
+                if isinstance(each, _UNMAPPED) or (running and each.training):
                     raise UnsupportedError(
                         f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
                     ) from None
