@@ -79,6 +79,12 @@ _Drawn = TypeVar("_Drawn")
 
 
 @cache
+def _is_sized(kind: type) -> bool:
+    """Whether a noise backend cannot draw for every size; to ask a protocol takes long."""
+    return issubclass(kind, SizedNoise)
+
+
+@cache
 def _outside() -> FloatNoise:
     """Stands beside noise of other libraries, where it draws none; to make one takes long."""
     return FloatNoise()
@@ -348,9 +354,9 @@ class Ledger(Uncopied, BoundedQueries):
     def _require_sizes(self, invocation: Invocation, *values: NDArray[Any]) -> None:
         """Refuse, before a charge, what cannot be drawn for values of such shapes."""
         noise = self._drawing()
-        if isinstance(noise, SizedNoise):
+        if _is_sized(type(noise)):
             for size in {value.size for value in values}:
-                noise.require_size(invocation, size)
+                noise.require_size(invocation, size)  # type: ignore[attr-defined]
 
     def select(
         self,

@@ -98,10 +98,16 @@ class Examples:
             A tree of tensors (units, …); of users one of (units, most, …), and (units, most).
         """
         units = torch.from_numpy(places)
-        rows = self._rows[units] if self.by_user else units
-        found = [each[rows.to(each.device)].to(device) for each in self.leaves]
-        tree = tree_unflatten(found, self._form)
-        return (tree, self._weights[units].to(device, dtype)) if self.by_user else tree
+        rows = self._rows[units].flatten() if self.by_user else units
+        found = []
+        for each in self.leaves:
+            here = rows if each.device == rows.device else rows.to(each.device)
+            taken = each.index_select(0, here)
+            found.append(taken if each.device == device else taken.to(device))
+        if not self.by_user:
+            return tree_unflatten(found, self._form)
+        shaped = [each.unflatten(0, (len(places), self.most)) for each in found]
+        return tree_unflatten(shaped, self._form), self._weights[units].to(device, dtype)
 
     def zeros(self, units: int, device: Any, dtype: Any) -> Any:
         """As many made-up units of the same shapes: nothing of them follows from any row."""

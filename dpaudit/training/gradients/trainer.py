@@ -222,7 +222,8 @@ class Trainer:
         """The noisy sum of clipped gradients."""
         call = batch.invocation
         bound = call.sensitivity / call.relation.contribution_factor
-        total, unclipped = self._sums.total(batch.places, self.clip_norm or bound)
+        counted = self.adaptive is not None
+        total, unclipped = self._sums.total(batch.places, self.clip_norm or bound, counted=counted)
         if self.adaptive is None or self.clip_norm is None:
             return self._released(batch, total)
         of_sum = self.adaptive.of_sum * bound / self.clip_norm
