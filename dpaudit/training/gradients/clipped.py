@@ -26,6 +26,7 @@ from torch.func import grad, vmap
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.examples import Examples, Places
+from dpaudit.training.gradients.reach import reached
 
 Loss = Callable[[Mapping[str, Any], Any], Any]
 Floats = NDArray[np.float64]
@@ -81,18 +82,21 @@ class ClippedSums:
         self.size = sum(each.numel() for each in parameters.values())
         one = partial(_of_user if examples.by_user else _of_row, loss)
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
-        self._try(model)
+        known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
+        self._try([*known, *([] if model is None else [model])])
 
-    def _try(self, model: nn.Module | None) -> None:
+    def _try(self, models: list[nn.Module]) -> None:
         """Map the loss over made-up units, so that what fails tells of no example."""
         made = self._examples.zeros(self.chunk, self.device, self.dtype)
+        modules = list(dict.fromkeys(each for model in models for each in model.modules()))
+        before = [_tensors(each) for each in modules]
         try:
             with foreign("the loss, of an example of zeros,", public=True):
                 self._gradients(self._detached(), made)
         except DpAuditError as error:
             if isinstance(error, InputError) and _NO_NUMBER in str(error):
                 raise InputError(str(error)) from None
-            for each in () if model is None else model.modules():
+            for each in modules:
                 name = type(each).__name__
                 running = isinstance(each, nn.modules.batchnorm._BatchNorm)
                 if isinstance(each, _UNMAPPED) or (running and each.training):
@@ -100,6 +104,8 @@ class ClippedSums:
                         f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
                     ) from None
             raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
+        for module, old in zip(modules, before, strict=True):
+            _require_same(module, old)
 
     def _detached(self) -> dict[str, Any]:
         return {name: each.detach() for name, each in self._parameters.items()}
@@ -195,6 +201,23 @@ def _require_parameters(parameters: Mapping[str, Any]) -> Any:
                 f"{first.device}."
             )
     return first
+
+
+def _tensors(module: nn.Module) -> dict[str, tuple[Any, int]]:
+    """The tensors that a module holds beside its parameters, and how often each was written to."""
+    held = {**vars(module), **module._buffers}
+    tensors = {name: each for name, each in held.items() if isinstance(each, torch.Tensor)}
+    return {name: (each, each._version) for name, each in tensors.items()}
+
+
+def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None:
+    """Refuse a module that keeps something of what it was called with."""
+    for name, (tensor, version) in _tensors(module).items():
+        if name not in before or before[name][0] is not tensor or before[name][1] != version:
+            raise UnsupportedError(
+                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would keep "
+                "something of examples beside the gradients; leave that out."
+            )
 
 
 def _norms(rows: list[Any]) -> Any:

@@ -34,7 +34,7 @@ def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
     >>> held_data(lambda parameters, example: rows.mean() - example, [rows])
     'rows'
     """
-    for name, value in _reached(loss, _DEPTH):
+    for name, value in reached(loss):
         tensors = value.tensors if isinstance(value, TensorDataset) else value
         try:
             flat = tree_flatten(tensors)[0]
@@ -59,8 +59,8 @@ def _same(value: Any, leaf: Any) -> bool:
     return False
 
 
-def _reached(call: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Names and values that a call reads beside its arguments."""
+def reached(call: Any, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """Names and values that a call reads beside its arguments, also by functions that it calls."""
     if isinstance(call, partial):
         yield from ((f"argument {n + 1}", each) for n, each in enumerate(call.args))
         yield from call.keywords.items()
@@ -83,7 +83,7 @@ def _reached(call: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if depth:
         for each in held.values():
             if isinstance(each, FunctionType | MethodType | partial):
-                yield from _reached(each, depth - 1)
+                yield from reached(each, depth - 1)
 
 
 def _calls(kind: type) -> bool:
