@@ -1,6 +1,6 @@
 """What a training on losses of one example costs, beside plain torch.func and opacus.
 
-Run ``python -m tests.benchmarks.training_fit [overhead] [opacus] [accuracy] [layers] [seeds]``; all
+Run ``python -m tests.benchmarks.training_fit [overhead] [opacus] [accuracy] [layers] [turns]``; all
 of them without a word.
 
 *overhead*: a certified step beside the same loop in plain ``torch.func``, with samples and noise of
@@ -13,12 +13,13 @@ which layers ``vmap`` takes.
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
@@ -32,7 +33,19 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from dpaudit import FloatNoise, Ledger, Plan, guarantee
+from dpaudit import (
+    ContinualGaussian,
+    DpAuditError,
+    FloatNoise,
+    Invocation,
+    Ledger,
+    Plan,
+    PrivacyUnit,
+    TrustModel,
+    ZeroOut,
+    guarantee,
+)
+from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Trainer, fit
 
 RATE, NOISE, DELTA, CHUNK, TURN = 1 / 28, 1.1, 1e-5, 80, 8
@@ -202,12 +215,226 @@ def show_overhead(turns: int) -> None:
             )
 
 
+# -- beside opacus ---------------------------------------------------------------------------------
+
+WAYS: dict[str, Callable[[nn.Module, int], Iterator[None]]] = {
+    "fit": certified,
+    "opacus": with_opacus,
+    "opacus, ghost": partial(with_opacus, grad_sample_mode="ghost"),
+}
+
+
+def show_opacus(turns: int) -> None:
+    print("a step beside opacus alone, in ms, and the peak of memory beyond the first one, in MiB")
+    for name, make in MODELS.items():
+        own = in_turn([way(make(), turns * TURN) for way in WAYS.values()], turns)
+        said = [
+            f"{each} {1e3 * median(times):.2f} ms, {_memory(name, each):.0f} MiB"
+            for each, times in zip(WAYS, own, strict=True)
+        ]
+        print(f"  {name:20} {'; '.join(said)}")
+
+
+def _memory(model: str, way: str) -> float:
+    """Of a process of its own that takes ten steps."""
+    words = [sys.executable, "-m", __spec__.name, "memory", model, way]
+    return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+
+def tell_memory(model: str, way: str) -> None:
+    """The peak of ten steps beyond what the process holds after one of a small model."""
+    next(WAYS[way](dense(8)(), 1))  # loads what the libraries need when they are first used
+    steps, own = WAYS[way](MODELS[model](), 10), Path("/proc/self")
+    (own / "clear_refs").write_text("5")  # the peak begins anew
+    before = _held(own, "VmRSS")
+    for _ in range(10):
+        next(steps)
+    print((_held(own, "VmHWM") - before) / 1024)
+
+
+def _held(own: Path, what: str) -> int:
+    lines = (own / "status").read_text("utf-8").splitlines()
+    return next(int(each.split()[1]) for each in lines if each.startswith(what))
+
+
+# -- accuracy --------------------------------------------------------------------------------------
+
+TESTED, BATCHES, PASSES, RATES = 297, 10, 10, (0.5, 1.0, 2.0)
+SIZE = len(X) - TESTED
+
+
+def least_noise(plan: Callable[[float], Plan], epsilon: float) -> float:
+    """σ by bisection, to a thousandth; the guarantee is at most ε."""
+    low, high = 0.1, 1000.0
+    while high > low * 1.001:
+        middle = (low * high) ** 0.5
+        found = guarantee(plan(middle), DELTA).epsilon
+        low, high = (middle, high) if found > epsilon else (low, middle)
+    return high
+
+
+def sampled(sigma: float) -> Plan:
+    return Plan.dp_sgd(
+        noise_multiplier=sigma, sample_rate=1 / BATCHES, epochs=PASSES, relation=ZeroOut()
+    )
+
+
+def of_writers(sigma: float) -> Plan:
+    """Users of three rows each."""
+    return Plan.dp_sgd(
+        noise_multiplier=sigma,
+        sample_rate=1 / BATCHES,
+        epochs=PASSES,
+        unit="user",
+        relation=ZeroOut(),
+    )
+
+
+def correlated(sigma: float) -> Plan:
+    law = ContinualGaussian(
+        sigma=sigma,
+        factorization=BandedToeplitz(BATCHES * PASSES, BATCHES),
+        participations=PASSES,
+        min_separation=BATCHES,
+        fixed_steps=True,
+        cyclic=True,
+    )
+    about = PrivacyUnit("example"), ZeroOut(), TrustModel.CENTRAL
+    return Plan.of(Invocation(law, 1.0, *about, at="gradient"))
+
+
+def right(model: Any) -> float:
+    with torch.no_grad():
+        return float((model(IMAGES[SIZE:]).argmax(1) == LABELS[SIZE:]).double().mean())
+
+
+def by_fit(plan: Plan, rate: float, seed: int, **settings: Any) -> float:
+    torch.manual_seed(seed)
+    model = dense(32)()
+    ledger = Ledger(plan, noise=FloatNoise())
+    data = IMAGES[:SIZE], LABELS[:SIZE]
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    fit(loss_of(model), model, data, ledger, optimizer=optimizer, **settings)
+    return right(model)
+
+
+def by_opacus(sigma: float, rate: float, seed: int) -> float:
+    torch.manual_seed(seed)
+    model: Any = dense(32)()
+    data = TensorDataset(IMAGES[:SIZE], LABELS[:SIZE])
+    loader: Any = DataLoader(data, batch_size=SIZE // BATCHES)
+    model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=rate),
+        data_loader=loader,
+        noise_multiplier=sigma,
+        max_grad_norm=1.0,
+    )
+    for _ in range(PASSES):
+        for x, y in loader:
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimizer.step()
+    return right(model)
+
+
+def show_accuracy(seeds: int) -> None:
+    print(f"digits, {SIZE} rows, {PASSES} passes of {BATCHES} batches, δ = {DELTA}; {seeds} seeds")
+    writers = {"users": [row // 3 for row in range(SIZE)], "most_rows": 3}
+    for epsilon in (2.0, 8.0):
+        sigma = least_noise(sampled, epsilon)
+        others = least_noise(correlated, epsilon)
+        ways: dict[str, Callable[[float, int], float]] = {
+            f"fit, σ {sigma:.3f}": partial(by_fit, sampled(sigma)),
+            f"opacus, σ {sigma:.3f}": partial(by_opacus, sigma),
+            "fit, users of 3 rows": partial(by_fit, of_writers(sigma), **writers),
+            f"fit, ten bands, σ {others:.3f}": partial(by_fit, correlated(others)),
+        }
+        for name, way in ways.items():
+            rows = {rate: [way(rate, seed) for seed in range(seeds)] for rate in RATES}
+            best = max(rows, key=lambda each: mean(rows[each]))
+            error = 100 * stdev(rows[best]) / seeds**0.5
+            said = f"{100 * mean(rows[best]):.1f} ± {error:.1f} % at rate {best} of {RATES}"
+            print(f"  ε = {epsilon:g}  {name:24} {said}")
+
+
+# -- layers ----------------------------------------------------------------------------------------
+
+
+class First(nn.Module):
+    """The first of what a layer returns."""
+
+    def __init__(self, inner: nn.Module, times: int = 1) -> None:
+        super().__init__()
+        self.inner, self.times = inner, times
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(*[x] * self.times)[0]
+
+
+LAYERS: dict[str, Callable[[], nn.Module]] = {
+    "Linear": lambda: nn.Linear(4, 3),
+    "Conv1d": lambda: nn.Conv1d(5, 3, 2),
+    "Conv2d": lambda: nn.Sequential(nn.Unflatten(0, (1, 5)), nn.Conv2d(1, 3, 2)),
+    "ConvTranspose1d": lambda: nn.ConvTranspose1d(5, 3, 2),
+    "Embedding": lambda: nn.Embedding(4, 3),
+    "LayerNorm": lambda: nn.LayerNorm(4),
+    "RMSNorm": lambda: nn.RMSNorm(4),
+    "GroupNorm": lambda: nn.Sequential(nn.Unflatten(0, (1, 5)), nn.GroupNorm(1, 5)),
+    "InstanceNorm1d": lambda: nn.InstanceNorm1d(5, affine=True),
+    "BatchNorm1d, training": lambda: nn.Sequential(nn.Unflatten(0, (1, 5)), nn.BatchNorm1d(5)),
+    "BatchNorm1d, evaluating": lambda: nn.BatchNorm1d(4).eval(),
+    "Dropout": lambda: nn.Sequential(nn.Linear(4, 3), nn.Dropout()),
+    "PReLU": nn.PReLU,
+    "MultiheadAttention": lambda: First(nn.MultiheadAttention(4, 2, batch_first=True), 3),
+    "TransformerEncoderLayer": lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True),
+    "LSTM": lambda: First(nn.LSTM(4, 3, batch_first=True)),
+    "LSTM, 64 bits": lambda: First(nn.LSTM(4, 3, batch_first=True)).double(),
+    "GRU": lambda: First(nn.GRU(4, 3, batch_first=True)),
+    "RNN": lambda: First(nn.RNN(4, 3, batch_first=True)),
+    "LSTMCell": lambda: First(nn.LSTMCell(4, 3)),
+    "GRUCell": lambda: nn.GRUCell(4, 3),
+    "weight_norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)),
+}
+"""On examples of five rows of four numbers."""
+
+
+def show_layers() -> None:
+    print("layers that vmap takes")
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=1, relation=ZeroOut())
+    for name, make in LAYERS.items():
+        model = make()
+        kind = next(model.parameters()).dtype
+
+        def loss(parameters: Any, example: Any, model: nn.Module = model) -> Any:
+            return functional_call(model, parameters, (example,)).sum()
+
+        data = torch.randint(0, 4, (6, 5)) if name == "Embedding" else torch.randn(6, 5, 4).to(kind)
+        try:
+            next(Trainer(loss, model, data, Ledger(plan, noise=FloatNoise())))
+        except DpAuditError as error:
+            print(f"  {name:26} no: {error!s:.110}")
+        else:
+            print(f"  {name:26} yes")
+
+
 def main(words: list[str]) -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("opacus").setLevel(logging.ERROR)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    show_overhead(20)
+    if words[:1] == ["memory"]:
+        tell_memory(*words[1:])
+        return
+    number = int(words.pop()) if words and words[-1].isdigit() else 20
+    parts: dict[str, Callable[[], None]] = {
+        "overhead": partial(show_overhead, number),
+        "opacus": partial(show_opacus, number),
+        "accuracy": partial(show_accuracy, max(2, number // 3)),
+        "layers": show_layers,
+    }
+    for name in words or parts:
+        parts[name]()
 
 
 if __name__ == "__main__":
