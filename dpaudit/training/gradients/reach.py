@@ -53,10 +53,19 @@ def _same(value: Any, leaf: Any) -> bool:
         return False
     if not isinstance(other, torch.Tensor) or not other.numel() or not leaf.numel():
         return False
-    if other.device == leaf.device:
-        shared = other.untyped_storage().data_ptr() == leaf.untyped_storage().data_ptr()
-        return bool(shared or (other.shape == leaf.shape and torch.equal(other, leaf)))
-    return False
+    if other.device != leaf.device:
+        return False
+    (low, high), (start, end) = _span(other), _span(leaf)
+    shared = low < end and start < high
+    return bool(shared or (other.shape == leaf.shape and torch.equal(other, leaf)))
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    """From the first to behind the last byte of a tensor."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    entries = 1 + sum((size - 1) * stride for size, stride in steps)
+    start = int(tensor.data_ptr())
+    return start, start + entries * tensor.element_size()
 
 
 def reached(call: Any, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:

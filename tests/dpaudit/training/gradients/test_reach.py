@@ -9,7 +9,8 @@ from torch.utils.data import TensorDataset
 
 from dpaudit.training.gradients.reach import held_data
 
-ROWS = torch.arange(12.0).reshape(4, 3)
+BOTH = torch.arange(24.0).reshape(8, 3)
+ROWS = BOTH[:4]
 ARRAY = ROWS.numpy()
 OTHER = torch.ones(4, 3)
 
@@ -84,6 +85,7 @@ def test_data_are_found(loss, name):
     "loss",
     [
         closed_over(OTHER),
+        closed_over(BOTH[4:]),  # other rows of one file
         closed_over(ROWS * 2),  # of what was made of them nobody can tell
         closed_over(np.array(["a"], dtype=object)),
         partial(takes, OTHER),
