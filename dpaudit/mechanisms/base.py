@@ -307,7 +307,7 @@ class Mechanism(Kinded, ABC):
         Raises:
             InputError: if the mechanism does not accept it.
         """
-        return validate.real_array(value=value)
+        return validate.real_view(value=value)
 
     @by_class(_FLOATS)
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
