@@ -333,6 +333,8 @@ class Trainer:
         run: dict[str, Any] = {"summary": {"noisy_steps": self._earlier + self.taken}, "series": {}}
         if record is not None:
             run["ledger"] = record
+            if self.charged == (self.taken if self._stream is None else 1):  # all by this one
+                run["training"] = {"labels": [each.at for each in self.declared]}
             if is_drawn_exactly(run):
                 kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
                 made = replace(made, findings=kept)

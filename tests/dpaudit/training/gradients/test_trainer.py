@@ -279,6 +279,7 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     assert rate.last_epoch == 9  # of the steps that the model has: 6 and 3
     ledger.close()
     certificate = made.certificate(1e-5)
+    assert "training" not in certificate.run  # of the earlier steps nobody knows
     assert "steps-before" in {each.rule for each in certificate.findings}
     verify(certificate)
 
@@ -423,6 +424,9 @@ def test_a_training_is_certified_as_its_plan():
     assert certificate.verdict is Verdict.CERTIFIED
     assert certificate.plan == POISSON
     standing = {str(each.premise): str(each.standing) for each in certificate.assumptions}
+    alone = {str(each.premise): str(each.alone) for each in certificate.assumptions}
+    for premise in ("values within the sensitivity", "sampling as declared and secret"):
+        assert (alone[premise], standing[premise]) == ("enforced", "assumed")
     assert standing["each value from its own unit's data alone"] == "assumed"
     assert standing["control flow from public facts and releases"] == "assumed"
     assert standing["noise of the declared law, fresh and secret"] == "enforced"
@@ -448,6 +452,7 @@ def test_a_seed_is_told():
     for _ in made:
         pass
     certificate = made.certificate(1e-5)
+    assert "training" not in certificate.run
     verify(certificate)
     assert "training-seeded" in {each.rule for each in certificate.findings}
 
@@ -474,3 +479,35 @@ def test_who_is_there_may_be_protected():
         pass
     assert made.certificate(1e-5).verdict is Verdict.CERTIFIED
     assert "3" not in str(made.certificate(1e-5).subject.configuration["divisor"])
+
+
+def test_what_code_says_of_itself_lifts_no_premise(tmp_path):
+    """A result that calls itself a training's is none."""
+    from dpaudit.workflow.running import run_subject
+
+    (tmp_path / "posing.py").write_text(POSING, "utf-8")
+    with pytest.MonkeyPatch.context() as patching:
+        patching.syspath_prepend(tmp_path)
+        certificate, _ = run_subject("posing:Posing", [], None, 1, tmp_path / "out", rehearse=False)
+    assert "training" not in certificate.run
+
+
+POSING = """
+from dataclasses import dataclass
+
+from examples import Answers
+
+
+class Result:
+    def to_dict(self):
+        return {"summary": {}, "series": {}, "training": {"labels": ["answer"]}}
+
+
+@dataclass(frozen=True)
+class Posing(Answers):
+    default_data = "numbers"
+
+    def run(self, data, ledger, rng):
+        Answers.run(self, data, ledger, rng)
+        return Result()
+"""
