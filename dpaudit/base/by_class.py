@@ -23,6 +23,14 @@ class _Bodies:
         self.name = name
         self.module = module
         self.known: dict[type, Callable[..., Any]] = {}
+        self.chosen: dict[type, Callable[..., Any]] = {}  # as found, until more is known
+
+    def of(self, kind: type, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The body for a class, or else the method itself."""
+        if kind not in self.chosen:
+            own = self.owner(kind, methods=False)
+            self.chosen[kind] = method if own is None else self.known[own]
+        return self.chosen[kind]
 
     def owner(self, kind: type, *, methods: bool) -> type | None:
         """The nearest base that has a body, or a method of its own; None where none has."""
@@ -46,9 +54,7 @@ def by_class(module: str) -> Callable[[_Method], _Method]:
 
         @wraps(method)
         def run(instance: Any, *arguments: Any, **options: Any) -> Any:
-            kind = bodies.owner(type(instance), methods=False)
-            chosen = method if kind is None else bodies.known[kind]
-            return chosen(instance, *arguments, **options)
+            return bodies.of(type(instance), method)(instance, *arguments, **options)
 
         run.bodies = bodies  # type: ignore[attr-defined]
         return run  # type: ignore[return-value]
@@ -61,6 +67,7 @@ def body(method: Any, *kinds: type) -> Callable[[_Method], _Method]:
 
     def register(function: _Method) -> _Method:
         method.bodies.known.update(dict.fromkeys(kinds, function))
+        method.bodies.chosen.clear()
         return function
 
     return register

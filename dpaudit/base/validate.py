@@ -220,7 +220,12 @@ def _masked(value: Any) -> bool:
 
 
 def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Check a float array without NaN or infinities, of any shape, () for a number."""
+    """Return a new float array without NaN or infinities, of any shape, () for a number."""
+    return np.array(real_view(**field))
+
+
+def real_view(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Check the same, which may be the given array itself: who takes it writes nothing to it."""
     name, value = _only(field)
     wanted = "a number or an array of finite numbers"
     try:
@@ -231,7 +236,7 @@ def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     if array.dtype.kind != "f" and (array > 2**53).any() | (array < -(2**53)).any():
         raise InputError(f"{name} has a whole number beyond ±2^53, which floats round; scale it.")
-    array = array.astype(np.float64)
+    array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         raise InputError(f"{name} has a value that is NaN or infinite; it must be {wanted}.")
     return array

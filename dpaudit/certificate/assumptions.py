@@ -1,17 +1,8 @@
 """The premises of a proof, how each may be known to hold, and what one of them rests on.
 
-A certificate lists all of them. That a standing is never better than those of the premises that it
-rests on stands here, once.
-
-What a proof takes from outside of this package: laws and accountants of others.
-
-A class counts as this package's own by where it is defined, not by what it calls itself.
-
-What a proof rests on: each assumption with how it is known to hold.
-
-A proof speaks of a declaration. That the code follows the declaration is *enforced* where the
-ledger lets nothing else through, *tested* where the real run was put to the test on neighbouring
-data, and else *assumed*.
+That code follows its declaration is *enforced* where the ledger lets nothing else through, *tested*
+where the real run was put to the test on neighbouring data, and else *assumed*. What a proof takes
+from outside of this package stands here too; a class counts as own by where it is defined.
 """
 
 from __future__ import annotations
@@ -415,7 +406,7 @@ def assumptions_of(
         | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
         | violated
     )
-    return limited(known, _rests_on(plan, known))
+    return limited(known, _rests_on(plan, known, run))
 
 
 def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
@@ -475,7 +466,9 @@ def _of_table(plan: Plan, run: Mapping[str, Any] | None, by: str, public: str) -
     )
 
 
-def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:
+def _rests_on(
+    plan: Plan, known: Known, run: Mapping[str, Any] | None
+) -> dict[Premise, tuple[Premise, ...]]:
     """List what premises rest on where the code that runs holds the rows of several units.
 
     The ledger bounds what it is given under a name: rows that code made of everybody's, or gave to
@@ -484,7 +477,7 @@ def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:
     units: tuple[Premise, ...] = (Premise.UNITS,)
     found = {Premise.TOUCHES: units, Premise.SAMPLING: units}
     bounded = any(each.contribution is not None for each in plan.invocations)
-    if bounded and known[Premise.SENSITIVITY][0] is Standing.ENFORCED:
+    if (bounded or _clipped_at(run)) and known[Premise.SENSITIVITY][0] is Standing.ENFORCED:
         found[Premise.SENSITIVITY] = (Premise.OWN_VALUES, Premise.UNITS)
     return found
 
@@ -535,15 +528,19 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
     }
     if not any(each.sampling for each in plan.invocations):
         known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
+    clipped = _clipped_at(run)
     if all(
         each.contribution is not None  # or the value is one unit's alone
         or (each.trust is TrustModel.LOCAL and clips(each.mechanism))
+        or each.at in clipped
         for each in plan.invocations
     ):
-        known[Premise.SENSITIVITY] = (
-            Standing.ENFORCED,
-            "The door bounds what each unit contributes before it is added up.",
-        )
+        by = "The training clips" if clipped else "The door bounds"
+        why = f"{by} what each unit contributes before it is added up."
+        known[Premise.SENSITIVITY] = (Standing.ENFORCED, why)
+    if clipped and all(each.at in clipped for each in plan.invocations if each.sampling):
+        told = "The ledger drew each sample, of which the code was told nothing."
+        known.setdefault(Premise.SAMPLING, (Standing.ENFORCED, told))
     ledger = {} if run is None else run.get("ledger", {})
     if ledger.get("seeded"):
         why = "The noise of this run follows from its stated seed: an experiment, no deployment."
@@ -552,6 +549,11 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
         why = "The ledger draws all noise itself, after it has charged the release."
         known[Premise.NOISE] = (Standing.ENFORCED, why)
     return known
+
+
+def _clipped_at(run: Mapping[str, Any] | None) -> set[str]:
+    """Labels at which a training of this package sampled, clipped and added up."""
+    return set((run or {}).get("training", {}).get("labels", ()))
 
 
 def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:

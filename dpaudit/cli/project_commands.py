@@ -72,7 +72,7 @@ def init(
     library: Annotated[
         bool, typer.Option("--library", help="Code that calls diffprivlib, certified as it is.")
     ] = False,
-    training: Annotated[bool, typer.Option("--training", help="A training with opacus.")] = False,
+    training: Annotated[bool, typer.Option("--training", help="A private training.")] = False,
 ) -> None:
     """Start a project: a release of a table (or code), a project file, a test, CI."""
     from dpaudit.cli import show_project

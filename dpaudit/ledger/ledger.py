@@ -69,13 +69,19 @@ from dpaudit.ledger.selection import (
     run_of,
 )
 from dpaudit.ledger.stream import Stream
-from dpaudit.ledger.units import name_of, names_of
+from dpaudit.ledger.units import DistinctNames, name_of, names_of
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, Stepwise
 from dpaudit.plan import Invocation, Plan, PrivateSelection
 
 _Drawn = TypeVar("_Drawn")
+
+
+@cache
+def _is_sized(kind: type) -> bool:
+    """Whether a noise backend cannot draw for every size; to ask a protocol takes long."""
+    return issubclass(kind, SizedNoise)
 
 
 @cache
@@ -276,7 +282,8 @@ class Ledger(Uncopied, BoundedQueries):
         Args:
             units: names of all units that are there, each once. A name stays with its unit
                 whichever others are there: of rows that may be missing, it is no row number. Where
-                the sampling says rows, those of each row.
+                the sampling says rows, those of each row. Who samples often makes
+                :class:`~dpaudit.ledger.units.DistinctNames` of them once.
             at: label of an invocation with sampling; may be left out if the plan has only one.
 
         Returns:
@@ -288,9 +295,7 @@ class Ledger(Uncopied, BoundedQueries):
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
-        names = names_of(units)
-        if len(set(names)) != len(names):
-            raise InputError("units names one of them twice; name each once.")
+        names = DistinctNames.of(units)
         with self._door.lock, self._door:
             return self._drawing().sample(self._account.sampled(at, len(names)), names)
 
@@ -349,9 +354,9 @@ class Ledger(Uncopied, BoundedQueries):
     def _require_sizes(self, invocation: Invocation, *values: NDArray[Any]) -> None:
         """Refuse, before a charge, what cannot be drawn for values of such shapes."""
         noise = self._drawing()
-        if isinstance(noise, SizedNoise):
+        if _is_sized(type(noise)):
             for size in {value.size for value in values}:
-                noise.require_size(invocation, size)
+                noise.require_size(invocation, size)  # type: ignore[attr-defined]
 
     def select(
         self,

@@ -189,10 +189,19 @@ class SecureNoise(OwnProcess):
         return np.array(drawn, dtype=np.int64).reshape(shape)
 
     def events(self, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Independent events of exactly that probability, as the float is."""
-        share = Fraction(probability)
-        drawn = [secrets.randbelow(share.denominator) for _ in range(math.prod(shape))]
-        return np.array([one < share.numerator for one in drawn], dtype=bool).reshape(shape)
+        """Independent events of exactly that probability, as the float is.
+
+        64 bits decide each event but those at the edge, of which exact fractions decide.
+        """
+        edge = Fraction(probability) * 2**64
+        whole = math.floor(edge)
+        drawn = np.frombuffer(secrets.token_bytes(8 * math.prod(shape)), dtype=np.uint64)
+        happened = drawn <= np.uint64(min(whole, 2**64 - 1))
+        if whole < 2**64:
+            rest = edge - whole
+            for place in np.flatnonzero(drawn == np.uint64(whole)):
+                happened[place] = secrets.randbelow(rest.denominator) < rest.numerator
+        return happened.reshape(shape)
 
     def below(self, bound: int) -> int:
         """One uniform integer in 0…bound − 1, of any size."""

@@ -48,6 +48,26 @@ def names_of(units: Iterable[object]) -> list[str]:
     return [name_of(unit) for unit in units]
 
 
+class DistinctNames(tuple[str, ...]):
+    """Names of units, each once; made by :meth:`of`, and checked there for good."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, units: Iterable[object]) -> DistinctNames:
+        """Units by name, as a ledger samples them.
+
+        Raises:
+            InputError: if one of them is no text, or is named twice.
+        """
+        if type(units) is cls:
+            return units
+        names = names_of(units)
+        if len(set(names)) != len(names):
+            raise InputError("units names one of them twice; name each once.")
+        return cls(names)
+
+
 def labels_of(units: object) -> NDArray[Any] | list[Name]:
     """The label of each row: an array of integers as it is, else exact texts or whole numbers.
 

@@ -237,7 +237,7 @@ class Gaussian(AdditiveNoise):
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """Finite numbers, scaled down to the clip norm."""
-        array = validate.real_array(value=value)
+        array = validate.real_view(value=value)
         if self.clip_norm is None:
             return array
         norm = float(np.linalg.norm(array))
@@ -318,7 +318,7 @@ class Laplace(AdditiveNoise):
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """Finite numbers, clipped."""
-        array: NDArray[Any] = validate.real_array(value=value)
+        array: NDArray[Any] = validate.real_view(value=value)
         return array if self.clip is None else np.clip(array, *self.clip)
 
     # -- law -------------------------------------------------------------------------------------

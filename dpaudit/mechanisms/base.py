@@ -287,8 +287,10 @@ class Mechanism(Kinded, ABC):
 
     def _repeated(self, value: ArrayLike, size: int) -> NDArray[Any]:
         size = validate.integer_at_least(0, size=size)
-        prepared = self.prepare(value)
-        return np.broadcast_to(prepared, (size, *np.shape(prepared)))
+        prepared = np.asarray(self.prepare(value))
+        if size == 1:  # by far the most, and to broadcast takes long
+            return prepared[None]
+        return np.broadcast_to(prepared, (size, *prepared.shape))
 
     def checked(self, value: ArrayLike) -> ArrayLike:
         """The value, if the mechanism accepts it.
@@ -305,7 +307,7 @@ class Mechanism(Kinded, ABC):
         Raises:
             InputError: if the mechanism does not accept it.
         """
-        return validate.real_array(value=value)
+        return validate.real_view(value=value)
 
     @by_class(_FLOATS)
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -8,9 +8,7 @@ What clients measure besides is not asked for, or becomes 1.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Checked, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import (
@@ -33,6 +30,7 @@ from dpaudit.plan import (
     ReplaceOne,
     TrustModel,
 )
+from dpaudit.training.declared import Adaptive
 
 Floats = NDArray[np.float64]
 _OF_MANY = (Bulyan, QFedAvg, FedXgbBagging, FedXgbCyclic)
@@ -65,21 +63,6 @@ def update_plan(
             at="update",
         )
     )
-
-
-@dataclass(frozen=True)
-class Adaptive(Checked):
-    """The rule by which the clip norm follows the updates, within the declared noise.
-
-    Attributes:
-        quantile: of norms that the clip norm is to be.
-        rate: by which it moves.
-        share: of the noise that the number of unclipped updates takes; its own is z/(2·share).
-    """
-
-    quantile: OpenProbability = 0.5
-    rate: Positive = 0.2
-    share: OpenProbability = 0.1
 
 
 class PrivateStrategy(Strategy):  # type: ignore[misc]
@@ -152,14 +135,12 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
             total = self.ledger.sum(updates / norm, units=names, at="update")
             return np.asarray(total) * norm / self._expected
         lengths = np.linalg.norm(updates, axis=1, keepdims=True)
-        by_sum = math.sqrt(1 - adaptive.share**2)
-        clipped = updates / np.maximum(lengths, norm) * by_sum
+        clipped = updates / np.maximum(lengths, norm) * adaptive.of_sum
         bits = adaptive.share * np.where(lengths <= norm, 1.0, -1.0)  # 2·share·(b − ½)
         both = np.hstack([clipped, bits])
         total = np.asarray(self.ledger.sum(both, units=names, at="update"), dtype=float)
-        unclipped = 0.5 + total[-1] / (2 * adaptive.share) / self._expected
-        self.clip_norm *= math.exp(-adaptive.rate * (unclipped - adaptive.quantile))
-        mean: Floats = total[:-1] * norm / by_sum / self._expected
+        self.clip_norm = adaptive.moved(norm, float(total[-1]), self._expected)
+        mean: Floats = total[:-1] * norm / adaptive.of_sum / self._expected
         return mean
 
     def configure_evaluate(self, *_: Any) -> Iterable[Any]:

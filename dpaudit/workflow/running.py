@@ -475,6 +475,7 @@ def _written(
     if target.seal is not None:
         run["summary"]["data"] = ran.data  # no word of the code's: it must be what the seal says
     run.setdefault("series", {})
+    run.pop("training", None)  # what the code says of itself lifts nothing
     subject = target.subject
     if target.release is not None and subject is not None:
         made_up = ran.data != subject.default_data

@@ -47,6 +47,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
+from dpaudit.training.declared import invocations_at, is_correlated
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
 from dpaudit.training.opacus.findings import (
@@ -63,8 +64,6 @@ from dpaudit.training.opacus.optimizer import (
     SharedOptimizer,
     from_all,
     from_first,
-    invocations_at,
-    is_correlated,
     is_follower,
 )
 from dpaudit.training.opacus.side_effects import Inputs

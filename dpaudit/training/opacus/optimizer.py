@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch import distributed
 
-from dpaudit.base import validate
 from dpaudit.base.errors import DpAuditError, InputError, PlanMismatchError
 from dpaudit.ledger import Entry, Ledger, Stream
 from dpaudit.mechanisms import Gaussian, Mechanism
@@ -347,20 +346,6 @@ class ObservedOptimizer:
             )
 
 
-def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
-    """Return the invocations of a label: itself, or its phases or epochs in their order."""
-    validate.text(at=label)
-    found = tuple(
-        each
-        for each in ledger.plan.invocations
-        if each.at == label or each.at.startswith(f"{label}, ")
-    )
-    if not found:
-        places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
-        raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
-    return found
-
-
 class CorrelatedOptimizer(ObservedOptimizer):
     """An optimizer that takes differences of noisy prefix sums; opacus draws no noise for it."""
 
@@ -430,11 +415,6 @@ class CorrelatedOptimizer(ObservedOptimizer):
 
 def _fixed(stream: BatchStream | None) -> bool:
     return stream is not None and isinstance(stream.sampler, FixedBatches)
-
-
-def is_correlated(declared: tuple[Invocation, ...]) -> bool:
-    """Tell whether noise is declared that is correlated over the steps."""
-    return isinstance(declared[0].mechanism, Continual)
 
 
 def is_follower() -> bool:

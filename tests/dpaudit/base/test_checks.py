@@ -383,3 +383,12 @@ def test_percent_is_never_below(share):
 def test_confidence_is_not_rounded():
     assert confidence(1 - 1e-9) == "99.9999999 %"
     assert confidence(1.0) == "100 %"
+
+
+def test_a_real_array_is_a_new_one_and_a_view_need_not_be():
+    own = np.arange(3.0)
+    assert not np.shares_memory(validate.real_array(x=own), own)
+    assert validate.real_view(x=own) is own
+    for wrong in ([np.nan], ["a"], [2**60]):
+        with pytest.raises(InputError):
+            validate.real_view(x=wrong)

@@ -252,7 +252,7 @@ def test_init(call):
     assert "not empty" in err
 
 
-@pytest.mark.parametrize(("missing", "installs"), [("opacus", True), ("diffprivlib", False)])
+@pytest.mark.parametrize(("missing", "installs"), [("torch", True), ("diffprivlib", False)])
 def test_init_says_what_to_install_first(call, monkeypatch, missing, installs):
     there = importlib.util.find_spec
     found = lambda name: None if name == missing else there(name)  # noqa: E731

@@ -36,7 +36,7 @@ from dpaudit import (
 )
 from dpaudit.ledger import read_journal
 from dpaudit.ledger.bounding import key_counts
-from dpaudit.ledger.units import Units, distinct_names, name_of, names_of
+from dpaudit.ledger.units import DistinctNames, Units, distinct_names, name_of, names_of
 from dpaudit.mechanisms import StableHistogram
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 
@@ -453,3 +453,12 @@ def test_a_key_of_one_unit_is_told_as_often_as_the_threshold_says():
     spread = np.sqrt(20_000 * chance * (1 - chance))
     assert abs(len(told) - 20_000 * chance) < 5.2 * spread
     assert min(told.values()) == 6
+
+
+def test_names_are_checked_once():
+    names = DistinctNames.of(["ann", "bob"])
+    assert DistinctNames.of(names) is names
+    assert names == ("ann", "bob")
+    for wrong in (["ann", "ann"], [1, 2], [""]):
+        with pytest.raises(InputError):
+            DistinctNames.of(wrong)

@@ -1,0 +1,70 @@
+"""What a plan declares of a training: its invocations by label, and how a clip norm may follow.
+
+Every kind of training reads its plan here, whatever library it trains with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, OpenProbability, Positive
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import Invocation
+
+
+def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
+    """Return the invocations of a label: itself, or its phases or epochs in their order."""
+    validate.text(at=label)
+    found = tuple(
+        each
+        for each in ledger.plan.invocations
+        if each.at == label or each.at.startswith(f"{label}, ")
+    )
+    if not found:
+        places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
+        raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
+    return found
+
+
+def is_correlated(declared: tuple[Invocation, ...]) -> bool:
+    """Tell whether noise is declared that is correlated over the steps."""
+    return isinstance(declared[0].mechanism, Continual)
+
+
+@dataclass(frozen=True)
+class Adaptive(Checked):
+    """The rule by which the clip norm C follows the updates, within the declared noise.
+
+    Andrew, Thakkar, McMahan & Ramaswamy 2021, Algorithm 1, as one release: a unit adds its clipped
+    update over C, times √(1 − s²), and s or −s, by whether it was clipped. So it adds a vector of
+    length 1 at most.
+
+    Attributes:
+        quantile: of norms that the clip norm is to be.
+        rate: by which it moves.
+        share: s, of the noise that the number of unclipped updates takes; its own is z/(2·share).
+    """
+
+    quantile: OpenProbability = 0.5
+    rate: Positive = 0.2
+    share: OpenProbability = 0.1
+
+    @property
+    def of_sum(self) -> float:
+        """√(1 − s²), by which updates are measured beside their number."""
+        return math.sqrt(1 - self.share**2)
+
+    def moved(self, norm: float, signs: float, expected: float) -> float:
+        """Return the next clip norm.
+
+        Args:
+            norm: the last one.
+            signs: noisy sum of s for each update that was not clipped, and −s for each other.
+            expected: a public number of updates.
+        """
+        unclipped = 0.5 + signs / (2 * self.share) / expected
+        return norm * math.exp(-self.rate * (unclipped - self.quantile))

@@ -1,0 +1,169 @@
+"""Who takes part in each step of a training, as its plan declares.
+
+What is sampled the ledger draws, once for each release. Batches that are the same in every pass, or
+disjoint within one, follow from a public seed and the number of units, which is public then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.ledger import Ledger
+from dpaudit.ledger.units import DistinctNames
+from dpaudit.mechanisms import Gaussian
+from dpaudit.mechanisms.continual.release import Continual, ContinualGaussian
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    PoissonSampling,
+    TruncatedPoissonSampling,
+)
+from dpaudit.training.gradients.examples import Places
+
+_DRAWN = PoissonSampling, TruncatedPoissonSampling, FixedSizeSampling
+
+
+class Batch(NamedTuple):
+    """The units of one step.
+
+    Attributes:
+        invocation: that the step is a release of.
+        places: of the units among all names; private where they are sampled.
+        name: what the release is charged to; None where it is charged to every unit.
+    """
+
+    invocation: Invocation
+    places: Places
+    name: str | None = None
+
+
+def batches(
+    ledger: Ledger, declared: Sequence[Invocation], names: DistinctNames, seed: int
+) -> Iterator[Batch]:
+    """Yield the batch of each step that is declared and not charged yet.
+
+    Args:
+        ledger: draws samples.
+        declared: the phases or epochs of a label, in their order.
+        names: of all units.
+        seed: of the order of batches that are not sampled; public.
+
+    Raises:
+        InputError: if a stream was begun already, whose noise nobody has any more.
+        PlanMismatchError: if the ledger's account admits no sample.
+    """
+    charged = Counter(entry.invocation.at for entry in ledger)
+    for number, each in enumerate(declared):
+        if isinstance(each.mechanism, Continual):
+            if charged[each.at]:
+                raise InputError(
+                    f"{each.describe()} was begun already, and its noise is in no journal; start "
+                    "a training with correlated noise anew."
+                )
+            yield from _in_turn(each, each.mechanism, len(names), seed)
+            continue
+        passes = _passes(each, len(names), [seed, number])
+        for step in range(charged[each.at], each.releases):
+            if each.sampling is not None:
+                yield Batch(each, np.array(ledger.sample(names, at=each.at), dtype=np.int64))
+            elif each.releases == each.count:
+                yield Batch(each, np.arange(len(names)))
+            else:
+                yield Batch(each, passes[step], f"batch {step + 1}")
+
+
+def steps_of(each: Invocation) -> int:
+    """How many steps a training makes of an invocation."""
+    law = each.mechanism
+    return law.factorization.steps if isinstance(law, Continual) else each.releases
+
+
+def expected_units(each: Invocation, units: int) -> float | None:
+    """A public number of units that a step has; None where how many there are is protected."""
+    if isinstance(each.sampling, FixedSizeSampling):
+        return float(each.sampling.size)
+    if isinstance(each.relation, AddRemove):
+        return None
+    if isinstance(each.mechanism, Continual):
+        return units / each.mechanism.min_separation
+    if each.sampling is None and each.releases > each.count:
+        return units / each.releases
+    return units * each.inclusion
+
+
+def require_drawable(each: Invocation) -> None:
+    """Refuse what is no sum of clipped gradients, or is of units that nobody draws here.
+
+    Raises:
+        UnsupportedError: if it is.
+    """
+    law, sampling = each.mechanism, each.sampling
+    if type(law) not in (Gaussian, ContinualGaussian) or getattr(law, "symmetric", False):
+        raise UnsupportedError(
+            f"{each.describe()} is no normal noise on a vector; declare gaussian, or "
+            "continual-gaussian, for gradients that are clipped in L2."
+        )
+    if each.contribution is not None:
+        raise UnsupportedError(
+            f"{each.describe()} is bounded by the ledger's own sum, of all rows at once; declare "
+            "its sensitivity alone, as Plan.dp_sgd does."
+        )
+    if sampling is not None and (not isinstance(sampling, _DRAWN) or isinstance(law, Continual)):
+        raise UnsupportedError(
+            f"{each.describe()} is declared with {sampling.kind} sampling, which no training "
+            "draws; declare poisson, truncated-poisson or fixed-size for independent noise."
+        )
+    if isinstance(sampling, PoissonSampling) and sampling.rows:
+        raise UnsupportedError(
+            f"{each.describe()} samples rows of users, each by itself; sample users, or rows."
+        )
+    fixed = isinstance(law, Continual) or (sampling is None and each.releases > each.count)
+    if fixed and isinstance(each.relation, AddRemove):
+        raise UnsupportedError(
+            f"{each.describe()} protects who is there, and a missing {each.unit} moves others to "
+            "other batches; declare zero-out or replace-one."
+        )
+    if isinstance(law, Continual):
+        _require_turns(each, law)
+    elif each.releases > each.count > 1:
+        raise UnsupportedError(
+            f"{each.describe()} has {each.count} releases of a unit among {each.releases}; declare "
+            "each epoch by itself, as Plan.dp_sgd does."
+        )
+
+
+def _require_turns(each: Invocation, law: Continual) -> None:
+    """Refuse a stream in which batches that take turns are none of what is declared."""
+    turns = -(-law.factorization.steps // law.min_separation)
+    if turns > law.participations:
+        raise UnsupportedError(
+            f"{each.describe()} declares {law.participations} participations {law.min_separation} "
+            f"steps apart; batches that take turns for {law.factorization.steps} steps make them "
+            f"{turns}."
+        )
+
+
+def _in_turn(each: Invocation, law: Continual, units: int, seed: int) -> Iterator[Batch]:
+    """The same batches in the same order in every pass."""
+    split = _split(units, law.min_separation, [seed])
+    for step in range(law.factorization.steps):
+        turn = step % law.min_separation
+        yield Batch(each, split[turn], f"batch {turn + 1}")
+
+
+def _passes(each: Invocation, units: int, seed: list[int]) -> list[Places]:
+    """The batches of one epoch, where batches are disjoint."""
+    if each.sampling is not None or each.releases == each.count:
+        return []
+    return _split(units, each.releases, seed)
+
+
+def _split(units: int, parts: int, seed: list[int]) -> list[Places]:
+    """As many batches of a public order, alike in size to one unit."""
+    return np.array_split(np.random.default_rng(seed).permutation(units), parts)

@@ -1,0 +1,245 @@
+"""Sums of clipped gradients of units, each made of its own examples alone.
+
+``torch.func.vmap`` hands the loss one example, so that no loss that reads its arguments alone can
+mix two. Chunks have one size: what is missing repeats the chunk's first unit, times 0, so that the
+kernels, and with them the rounding, are the same for a chunk of one unit and a full one.
+
+What a unit adds is decided by its own gradient g and the clip norm C: g min(1, C/‖g‖), and nothing
+where g is not finite. All in floats: the norm that is clipped to is smaller by :data:`MARGIN`,
+which pays for the rounding of norms and products, whatever the order of additions, and for that of
+sums of up to 70 rows. The last bits of a gradient depend on its place in a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.func import grad, vmap
+
+from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.project.foreign import foreign
+from dpaudit.training.gradients.examples import Examples, Places
+from dpaudit.training.gradients.reach import reached
+
+Loss = Callable[[Mapping[str, Any], Any], Any]
+Floats = NDArray[np.float64]
+
+MARGIN = 2.0**-10
+"""Part of the clip norm that pays for rounding.
+
+A norm is taken over fewer than 8192 entries at once, so that it is off by at most
+(8192 + d/4096) u/2 relatively, for d entries and u = 2^-24: by 2.5e-4 for a million. A sum of n
+rows of length C is off by at most n² u C, in each of two neighbours: for n = 70 by 6e-4 C.
+"""
+_BLOCK = 4096
+NORMS = (1e-12, 1e12)
+"""Clip norms that 32-bit floats measure well."""
+
+_UNMAPPED = (nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
+_HOW = (
+    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM of 32 bits, "
+    "attention, layer and group norm), and no branch on values"
+)
+
+
+class ClippedSums:
+    """The gradients of a loss, clipped by unit and added up.
+
+    Args:
+        loss: of parameters, by name, and one example; a tensor with one number.
+        parameters: tensors by name, which a training changes in place.
+        examples: of the units.
+        chunk: units that are mapped at once.
+        model: whose parameters they are, for the sentences of errors.
+
+    Attributes:
+        size: of one gradient, over all parameters.
+
+    Raises:
+        InputError: if the parameters are no tensors of one kind, or the loss of one example is no
+            number.
+        UnsupportedError: if the loss cannot be mapped.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        parameters: Mapping[str, Any],
+        examples: Examples,
+        chunk: int,
+        model: nn.Module | None = None,
+    ) -> None:
+        first = _require_parameters(parameters)
+        self.device, self.dtype = first.device, first.dtype
+        self._parameters, self._examples, self.chunk = parameters, examples, chunk
+        self.size = sum(each.numel() for each in parameters.values())
+        one = partial(_of_user if examples.by_user else _of_row, loss)
+        self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
+        known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
+        self._try([*known, *([] if model is None else [model])])
+
+    def _try(self, models: list[nn.Module]) -> None:
+        """Map the loss over made-up units, so that what fails tells of no example."""
+        made = self._examples.zeros(self.chunk, self.device, self.dtype)
+        modules = list(dict.fromkeys(each for model in models for each in model.modules()))
+        before = [_tensors(each) for each in modules]
+        try:
+            with foreign("the loss, of an example of zeros,", public=True):
+                self._gradients(self._detached(), made)
+        except DpAuditError as error:
+            if isinstance(error, InputError) and _NO_NUMBER in str(error):
+                raise InputError(str(error)) from None
+            for each in modules:
+                name = type(each).__name__
+                running = isinstance(each, nn.modules.batchnorm._BatchNorm)
+                if isinstance(each, _UNMAPPED) or (running and each.training):
+                    raise UnsupportedError(
+                        f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
+                    ) from None
+            raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
+        for module, old in zip(modules, before, strict=True):
+            _require_same(module, old)
+
+    def _detached(self) -> dict[str, Any]:
+        return {name: each.detach() for name, each in self._parameters.items()}
+
+    def total(self, places: Places, norm: float, *, counted: bool = True) -> tuple[Floats, int]:
+        """Return the sum over units of their clipped gradients, and how many were not clipped.
+
+        Args:
+            places: of the units, in whatever order; of none the sum is 0.
+            norm: C.
+            counted: whether that number is wanted; else it is 0.
+
+        Returns:
+            A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
+        """
+        total, parameters = np.zeros(self.size), self._detached()
+        unclipped = 0
+        for start in range(0, len(places), self.chunk):
+            here = places[start : start + self.chunk]
+            padded = np.full(self.chunk, here[0])
+            padded[: len(here)] = here
+            added, own = self._clipped(parameters, padded, len(here), norm)
+            total += added.numpy(force=True)
+            unclipped += int((own <= norm * (1 - MARGIN)).sum()) if counted else 0
+        return total, unclipped
+
+    def _clipped(
+        self, parameters: Mapping[str, Any], places: Places, real: int, norm: float
+    ) -> tuple[Any, Any]:
+        """The sum over the first units of a chunk, and their norms."""
+        chunk = self._examples.chunk(places, self.device, self.dtype)
+        try:
+            made = self._gradients(parameters, chunk)
+        except Exception:
+            with foreign("the loss"):  # its words may show an example
+                raise
+        rows = [made[name].reshape(self.chunk, -1) for name in parameters]
+        norms = _norms(rows)
+        if not math.isfinite(float(norms.sum())):
+            rows, norms = _mended(rows)
+        factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
+        factors[real:] = 0.0
+        return torch.cat([factors @ each for each in rows]), norms[:real]
+
+
+_NO_NUMBER = "the loss of one example"
+
+
+def _of_row(loss: Loss, parameters: Mapping[str, Any], row: Any) -> Any:
+    return _number(loss(parameters, row))
+
+
+def _of_user(loss: Loss, parameters: Mapping[str, Any], given: tuple[Any, Any]) -> Any:
+    """The mean over a user's rows; what is only repeated weighs nothing."""
+
+    def of_row(row: Any) -> Any:
+        return _number(loss(parameters, row))
+
+    rows, weights = given
+    return (vmap(of_row, randomness="different")(rows) * weights).sum()
+
+
+def _number(loss: Any) -> Any:
+    """Refuse what is no loss of one example."""
+    if not isinstance(loss, torch.Tensor):
+        raise InputError(f"{_NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
+    if loss.ndim or not loss.is_floating_point():
+        raise InputError(
+            f"{_NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
+            "one number, of shape () and a float, so add up or average what it is made of."
+        )
+    return loss
+
+
+def _require_parameters(parameters: Mapping[str, Any]) -> Any:
+    """Return one of them; refuse what is no tensor, and what floats of 16 bits round too far."""
+    first = next(iter(parameters.values()), None)
+    if first is None:
+        raise InputError("parameters has none that is trained; give at least one.")
+    for name, each in parameters.items():
+        if not isinstance(each, torch.Tensor):
+            raise InputError(
+                f"parameters has a {type(each).__name__:.60} at {name!r:.60}; it must be a tensor."
+            )
+        if each.dtype not in (torch.float32, torch.float64):
+            raise UnsupportedError(
+                f"parameters has {each.dtype} at {name!r:.60}, which rounds gradients by more than "
+                "their noise covers; take torch.float32, and autocast within the loss."
+            )
+        if each.dtype is not first.dtype or each.device != first.device:
+            raise UnsupportedError(
+                f"parameters has tensors of several types or devices; give all of {first.dtype} on "
+                f"{first.device}."
+            )
+    return first
+
+
+def _tensors(module: nn.Module) -> dict[str, tuple[Any, int]]:
+    """The tensors that a module holds beside its parameters, and how often each was written to."""
+    held = {**vars(module), **module._buffers}
+    tensors = {name: each for name, each in held.items() if isinstance(each, torch.Tensor)}
+    return {name: (each, each._version) for name, each in tensors.items()}
+
+
+def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None:
+    """Refuse a module that keeps something of what it was called with."""
+    for name, (tensor, version) in _tensors(module).items():
+        if name not in before or before[name][0] is not tensor or before[name][1] != version:
+            raise UnsupportedError(
+                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would keep "
+                "something of examples beside the gradients; leave that out."
+            )
+
+
+def _norms(rows: list[Any]) -> Any:
+    """The norm of each unit's gradient, shape (chunk,)."""
+    parts = []
+    for each in rows:
+        whole = each.shape[1] // _BLOCK * _BLOCK
+        if whole > _BLOCK:  # from two blocks on
+            blocks = each[:, :whole].unflatten(1, (-1, _BLOCK))
+            parts.append(torch.linalg.vector_norm(blocks, dim=2))
+            each = each[:, whole:]
+        parts.append(torch.linalg.vector_norm(each, dim=1)[:, None])
+    return torch.linalg.vector_norm(torch.cat(parts, 1), dim=1)
+
+
+def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
+    """Rows with a NaN or an infinity as zeros, and huge ones shorter, with their direction."""
+    finite = torch.stack([torch.isfinite(each).all(1) for each in rows]).all(0)
+    rows = [torch.where(finite[:, None], each, 0.0) for each in rows]
+    norms = _norms(rows)
+    huge = ~torch.isfinite(norms)  # their squares are beyond all floats
+    largest = torch.stack([each.abs().amax(1) for each in rows]).amax(0)
+    scale = torch.where(huge, largest, 1.0)[:, None] / NORMS[1]
+    rows = [torch.where(huge[:, None], each / scale, each) for each in rows]
+    return rows, _norms(rows)

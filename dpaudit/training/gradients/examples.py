@@ -1,0 +1,161 @@
+"""The examples of a training, by the unit that each of them is of.
+
+Nothing is made of several examples here: they are looked up, and stacked to chunks of one size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils.data import TensorDataset
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, PlanMismatchError
+from dpaudit.ledger.units import DistinctNames, distinct_names
+from dpaudit.plan import PrivacyUnit
+
+Places = NDArray[np.int64]
+
+
+class Examples:
+    """Rows of tensors, each row one example.
+
+    Args:
+        data: a tensor or an array, or a tuple, a list or a dict of them, all with as many rows; or
+            a ``TensorDataset``.
+        users: whose each row is, all texts or all integers; each row its own unit where not given.
+        most: rows of one user that count, a public number; of more the first ones do.
+
+    Attributes:
+        leaves: the tensors of the data.
+        names: of the units; who is drawn is told by them.
+        most: rows of a unit, at most.
+        by_user: whether units are users.
+
+    Raises:
+        InputError: if data or users are nothing of this.
+
+    >>> Examples((torch.zeros(3, 2), torch.zeros(3)), ["ann", "bob", "ann"], most=2).names
+    ('ann', 'bob')
+    """
+
+    def __init__(
+        self, data: Any, users: Sequence[Any] | None = None, *, most: int | None = None
+    ) -> None:
+        tensors = data.tensors if isinstance(data, TensorDataset) else data
+        flat, self._form = tree_flatten(tensors)
+        self.leaves = [_tensor(each) for each in flat]
+        rows = {len(each) for each in self.leaves}
+        if len(rows) != 1:
+            raise InputError("data has tensors of several lengths, or none; give each row in all.")
+        self.by_user = users is not None
+        if not self.by_user:
+            if most is not None:
+                raise InputError("most_rows is given without users; it counts the rows of one.")
+            (count,) = rows
+            self.most, self.names = 1, DistinctNames.of(f"row {row}" for row in range(count))
+        else:
+            self._share(users, len(self.leaves[0]), most)
+        if not self.names:
+            raise InputError("data has no rows; a training needs some.")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _share(self, users: Any, rows: int, most: int | None) -> None:
+        """Keep which rows each user has, shape (users, most), and how much each of them counts."""
+        if most is None:
+            raise InputError("most_rows is missing; with users, give how many rows of each count.")
+        self.most = validate.integer_at_least(1, most_rows=most)
+        names, codes = distinct_names(users)
+        if len(codes) != rows:
+            raise InputError("users has more or fewer names than data has rows; give one a row.")
+        self.names = DistinctNames.of(map(str, names))
+        held: list[list[int]] = [[] for _ in names]
+        for row, code in enumerate(codes.tolist()):
+            if len(held[code]) < self.most:
+                held[code].append(row)
+        # What is left over repeats the first row, and counts nothing.
+        self._rows = torch.tensor([own + own[:1] * (self.most - len(own)) for own in held])
+        counted = torch.tensor([len(own) for own in held])[:, None]
+        self._weights = (torch.arange(self.most) < counted) / counted
+
+    def chunk(self, places: Places, device: Any, dtype: Any) -> Any:
+        """The examples of some units; of users with how much each counts for its user.
+
+        Args:
+            places: of the units among the names.
+            device: to put them on.
+            dtype: of the weights.
+
+        Returns:
+            A tree of tensors (units, …); of users one of (units, most, …), and (units, most).
+        """
+        units = torch.from_numpy(places)
+        rows = self._rows[units].flatten() if self.by_user else units
+        found = []
+        for each in self.leaves:
+            here = rows if each.device == rows.device else rows.to(each.device)
+            taken = each.index_select(0, here)
+            found.append(taken if each.device == device else taken.to(device))
+        if not self.by_user:
+            return tree_unflatten(found, self._form)
+        shaped = [each.unflatten(0, (len(places), self.most)) for each in found]
+        return tree_unflatten(shaped, self._form), self._weights[units].to(device, dtype)
+
+    def zeros(self, units: int, device: Any, dtype: Any) -> Any:
+        """As many made-up units of the same shapes: nothing of them follows from any row."""
+        shape = (units, self.most) if self.by_user else (units,)
+        made = [
+            torch.zeros((*shape, *each.shape[1:]), dtype=each.dtype, device=device)
+            for each in self.leaves
+        ]
+        tree = tree_unflatten(made, self._form)
+        even = torch.full(shape, 1 / self.most, device=device, dtype=dtype)
+        return (tree, even) if self.by_user else tree
+
+    def require_unit(self, unit: PrivacyUnit) -> None:
+        """Refuse a plan that protects rows where users are clipped, or users where rows are.
+
+        A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
+
+        Raises:
+            PlanMismatchError: if it does.
+        """
+        if unit.is_row == self.by_user:
+            held = "clips users" if self.by_user else "clips rows"
+            raise PlanMismatchError(
+                f"unit is {unit.name!r}, and the training {held}; to protect users give their "
+                "names, as users, and declare unit='user'; to protect rows declare unit='row'."
+            )
+
+
+def _tensor(leaf: Any) -> Any:
+    """A tensor with rows; an array is taken as one."""
+    made = torch.from_numpy(leaf) if _is_array(leaf) else leaf
+    if not isinstance(made, torch.Tensor) or not made.ndim:
+        raise InputError(
+            f"data has a {type(leaf).__name__:.60}; it must be a tensor or an array with a row for "
+            "each example, or a tuple, a list or a dict of such."
+        )
+    return made.detach()
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"
+
+
+def usual_chunk(expected: float) -> int:
+    """How many units are mapped at once: as many as most batches have, and 256 at most.
+
+    >>> usual_chunk(64.0), usual_chunk(3.0), usual_chunk(5000.0)
+    (80, 8, 256)
+    """
+    wanted = expected + 2 * math.sqrt(expected)
+    return min(256, max(8, 8 * math.ceil(wanted / 8)))

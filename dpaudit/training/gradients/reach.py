@@ -1,0 +1,126 @@
+"""What a loss reaches beside its arguments: variables that it closes over, globals, attributes.
+
+In one process nothing keeps a loss from the data; this finds the usual way in which it comes to
+them by mistake, a variable that holds them. What was computed from the data before, it cannot tell.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator, Sequence
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_flatten
+from torch.utils.data import TensorDataset
+
+_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
+_ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
+_DEPTH = 3
+"""Functions that call functions are followed so far."""
+
+
+def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
+    """The name by which a loss reaches the data; None where none is found.
+
+    Args:
+        loss: a function, or whatever is called.
+        leaves: the tensors of the data.
+
+    >>> rows = torch.ones(3)
+    >>> held_data(lambda parameters, example: rows.mean() - example, [rows])
+    'rows'
+    """
+    for name, value in reached(loss):
+        tensors = value.tensors if isinstance(value, TensorDataset) else value
+        try:
+            flat = tree_flatten(tensors)[0]
+        except Exception:  # noqa: BLE001  # of a class whose parts nobody can list
+            continue
+        if any(_same(each, leaf) for each in flat for leaf in leaves):
+            return name
+    return None
+
+
+def _same(value: Any, leaf: Any) -> bool:
+    """Whether a tensor or an array has the memory of another, or all that it holds."""
+    try:
+        other = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+    except TypeError:  # of objects
+        return False
+    if not isinstance(other, torch.Tensor) or not other.numel() or not leaf.numel():
+        return False
+    if other.device != leaf.device:
+        return False
+    (low, high), (start, end) = _span(other), _span(leaf)
+    shared = low < end and start < high
+    return bool(shared or (other.shape == leaf.shape and torch.equal(other, leaf)))
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    """From the first to behind the last byte of a tensor."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    entries = 1 + sum((size - 1) * stride for size, stride in steps)
+    start = int(tensor.data_ptr())
+    return start, start + entries * tensor.element_size()
+
+
+def reached(call: Any, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """Names and values that a call reads beside its arguments, also by functions that it calls."""
+    if isinstance(call, partial):
+        yield from ((f"argument {n + 1}", each) for n, each in enumerate(call.args))
+        yield from call.keywords.items()
+        call = call.func
+    owner = call.__self__ if isinstance(call, MethodType) else None
+    function = getattr(call, "__func__", call)
+    if not isinstance(function, FunctionType):
+        own = next((vars(kind)["__call__"] for kind in type(call).__mro__ if _calls(kind)), None)
+        if own is None:
+            return
+        owner, function = call, own
+    names = _names(function.__code__)
+    held = {name: function.__globals__[name] for name in names[0] & function.__globals__.keys()}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    held |= {name: cell.cell_contents for name, cell in cells if _is_full(cell)}
+    held |= {f"default {n + 1}": each for n, each in enumerate(function.__defaults__ or ())}
+    held |= function.__kwdefaults__ or {}
+    held |= {f"self.{name}": each for name, each in _attributes(owner) if name in names[1]}
+    yield from held.items()
+    if depth:
+        for each in held.values():
+            if isinstance(each, FunctionType | MethodType | partial):
+                yield from reached(each, depth - 1)
+
+
+def _calls(kind: type) -> bool:
+    return isinstance(vars(kind).get("__call__"), FunctionType)
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        return bool(cell.cell_contents is not None)
+    except ValueError:  # a variable without a value yet
+        return False
+
+
+def _attributes(owner: Any) -> list[tuple[str, Any]]:
+    return list(vars(owner).items()) if hasattr(owner, "__dict__") else []
+
+
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """The globals and the attributes that a code asks for, with that of functions within it."""
+    asked: tuple[set[str], set[str]] = (set(), set())
+    for each in dis.get_instructions(code):
+        if each.opname in _GLOBAL:
+            asked[0].add(str(each.argval))
+        elif each.opname in _ATTRIBUTE:
+            asked[1].add(str(each.argval))
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            further = _names(inner)
+            asked[0].update(further[0])
+            asked[1].update(further[1])
+    return asked

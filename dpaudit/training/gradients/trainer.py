@@ -1,0 +1,405 @@
+"""Trainings that are private by construction: a loss of one example, and noisy gradients alone.
+
+Four lines make one::
+
+    def loss(parameters, example):                    # one example, or one row of a user
+        x, y = example
+        return cross_entropy(functional_call(model, parameters, (x,)), y)
+
+    trainer = fit(loss, model, (x, y), plan, optimizer=torch.optim.SGD(model.parameters(), lr=0.5))
+    certificate = trainer.certificate(delta=1e-5)
+
+dpaudit draws who takes part, maps the loss over examples, clips and adds, lets the ledger draw the
+noise, and hands out noisy means. There is no batch in the author's hands, no clip norm beside the
+plan's, and no step that the plan does not declare.
+
+What it cannot know in the process that holds the data: that the loss reads its arguments alone, and
+that loop and settings follow from noisy gradients and public facts. ``docs/training.md`` says more.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dpaudit.accounting import AccountantName, compose
+from dpaudit.base import validate
+from dpaudit.base.errors import (
+    BudgetExceededError,
+    ClosedLedgerError,
+    InputError,
+    UnsupportedError,
+)
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
+from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
+from dpaudit.ledger import Ledger, Stream
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import Plan, ZeroOut
+from dpaudit.project.targets import code_hash
+from dpaudit.training.declared import Adaptive as Adaptive
+from dpaudit.training.declared import invocations_at, is_correlated
+from dpaudit.training.gradients.batches import (
+    Batch,
+    batches,
+    expected_units,
+    require_drawable,
+    steps_of,
+)
+from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats, Loss
+from dpaudit.training.gradients.examples import Examples, usual_chunk
+from dpaudit.training.gradients.reach import held_data
+
+_found = FindingTable(__name__)
+
+NOT_COVERED = (
+    "That the loss reads nothing but its parameters and its one example: it runs in the process "
+    "that holds the data.",
+    "Anything computed from the data beside the training, such as statistics of the inputs, a "
+    "validation score on training rows, or parameters to begin with.",
+    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
+    "anything but noisy gradients.",
+    "That a training breaks off, and how long a step takes.",
+)
+
+
+class Trainer:
+    """The steps of a training, each a dict of noisy mean gradients by the name of a parameter.
+
+    ``for gradients in trainer: optimizer.step()`` is a training: the gradients are with the
+    parameters too. It ends with the last step that the plan declares, or the last one that the
+    budget of the ledger admits. On a ledger that was resumed it goes on with the steps that are
+    left.
+
+    Args:
+        loss: of parameters by name, and one example (of a user: one row); a tensor with one number.
+        parameters: a module, or a mapping of tensors, that are changed in place by an optimizer.
+        data: a tensor or an array with a row for each example, or a tuple, a list or a dict of
+            them, or a ``TensorDataset``.
+        ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it, or with one
+            :class:`~dpaudit.ContinualGaussian`; of a plan a ledger with exact noise is made.
+        at: label of the plan's invocations.
+        users: whose each row is; then a user's gradient is the mean of those of its rows.
+        most_rows: of a user, that count; a public number.
+        divisor: a public number of units, that noisy sums are divided by; where not given, how many
+            a step is to have, if the plan does not protect how many there are.
+        chunk: units that are mapped at once; about a batch where not given.
+        adaptive: how the clip norm follows; the plan's is then what everything is measured in.
+        clip_norm: to begin with, where it follows; else that of the plan is meant.
+        seed: of the order of batches that are not sampled; public.
+
+    Attributes:
+        ledger: the ledger.
+        parameters: by name, those that are trained.
+        divisor: of noisy sums.
+        clip_norm: of the next step, where it follows.
+        taken: steps of this process.
+        exceeded: whether the budget ended it.
+
+    Raises:
+        InputError: if an argument is wrong, or the loss is no number, or holds the data.
+        PlanMismatchError: if the plan protects rows and the training clips users, or otherwise.
+        UnsupportedError: if the loss cannot be mapped, or the plan declares no clipped sums.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        parameters: nn.Module | Mapping[str, Any],
+        data: Any,
+        ledger: Ledger | Plan,
+        *,
+        at: str = "gradient",
+        users: Sequence[Any] | None = None,
+        most_rows: int | None = None,
+        divisor: float | None = None,
+        chunk: int | None = None,
+        adaptive: Adaptive | None = None,
+        clip_norm: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.ledger = Ledger(ledger) if isinstance(ledger, Plan) else _ledger(ledger)
+        self.declared = invocations_at(self.ledger, at)
+        for each in self.declared:
+            require_drawable(each)
+            _require_norm(each.sensitivity / each.relation.contribution_factor)
+        examples = Examples(data, users, most=most_rows)
+        examples.require_unit(self.declared[0].unit)
+        if (name := held_data(loss, examples.leaves)) is not None:
+            raise InputError(
+                f"loss reads the data of all units, as {name!r:.60}; let it read its parameters "
+                "and its one example, and release what it needs of others by the ledger."
+            )
+        self.divisor = self._public(divisor, len(examples))
+        model = parameters if isinstance(parameters, nn.Module) else None
+        self.parameters = _trained(parameters)
+        chunk = usual_chunk(self.divisor) if chunk is None else chunk
+        validate.integer_at_least(1, chunk=chunk)
+        self._sums = ClippedSums(loss, self.parameters, examples, chunk, model)
+        self._loss, self._by_user = loss, examples.by_user
+        self._adapt(adaptive, clip_norm)
+        self._earlier = self.charged
+        self.taken, self.exceeded, self._broken = 0, False, False
+        self._stream: Stream | None = None
+        self._last: Floats | float = 0.0
+        seed = validate.integer_at_least(0, seed=seed)
+        self._batches = batches(self.ledger, self.declared, examples.names, seed)
+
+    def _public(self, divisor: float | None, units: int) -> float:
+        """The divisor, which tells nobody how many units there are where that is protected."""
+        if divisor is not None:
+            return validate.positive(divisor=divisor)
+        expected = expected_units(self.declared[0], units)
+        if expected is None:
+            raise InputError(
+                "divisor is missing; how many units there are is protected, so give a public "
+                "number of units that a step has, or 1 for sums."
+            )
+        return expected
+
+    def _adapt(self, adaptive: Adaptive | None, norm: float | None) -> None:
+        """Take the rule of the clip norm, and where it begins."""
+        if (adaptive is None) != (norm is None):
+            raise InputError(
+                "clip_norm and adaptive are given one without the other; where it does not follow "
+                "the clip norm is the plan's, so leave both out, or give both."
+            )
+        self.adaptive, self.clip_norm = adaptive, norm
+        if adaptive is None or norm is None:
+            return
+        validate.instance(Adaptive, adaptive=adaptive)
+        self.clip_norm = _require_norm(validate.positive(clip_norm=norm))
+        if is_correlated(self.declared):
+            raise UnsupportedError("adaptive is given for correlated noise; it has one clip norm.")
+        if isinstance(self.declared[0].relation, ZeroOut):
+            raise UnsupportedError(
+                "adaptive counts the units of a step, also those that add no gradient; declare "
+                "add-remove or replace-one."
+            )
+
+    def __len__(self) -> int:
+        """How many steps are declared."""
+        return sum(map(steps_of, self.declared))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        """One step: who takes part, clipped sums, noise.
+
+        Raises:
+            ClosedLedgerError: if an earlier step was cut off.
+        """
+        if self.exceeded:
+            raise StopIteration
+        if self._broken:
+            raise ClosedLedgerError(
+                "the training is closed, as a step was cut off before its noise; begin anew, or "
+                "resume the ledger from its journal."
+            )
+        self._broken = True
+        batch = next(self._batches, None)
+        if batch is not None:
+            try:
+                mean = self._noisy(batch)
+            except BudgetExceededError:
+                self.exceeded = True
+            else:
+                self.taken, self._broken = self.taken + 1, False
+                return self._handed(mean)
+        self._broken = False
+        raise StopIteration
+
+    def _noisy(self, batch: Batch) -> Floats:
+        """The noisy sum of clipped gradients."""
+        call = batch.invocation
+        bound = call.sensitivity / call.relation.contribution_factor
+        counted = self.adaptive is not None
+        total, unclipped = self._sums.total(batch.places, self.clip_norm or bound, counted=counted)
+        if self.adaptive is None or self.clip_norm is None:
+            return self._released(batch, total)
+        of_sum = self.adaptive.of_sum * bound / self.clip_norm
+        signs = self.adaptive.share * bound * (2 * unclipped - len(batch.places))
+        noisy = self._released(batch, np.append(total * of_sum, signs))
+        norm = self.adaptive.moved(self.clip_norm, float(noisy[-1]) / bound, self.divisor)
+        self.clip_norm = min(max(norm, NORMS[0]), NORMS[1])
+        return noisy[:-1] / of_sum
+
+    def _released(self, batch: Batch, value: Floats) -> Floats:
+        """The value with the noise of the ledger."""
+        call, law = batch.invocation, batch.invocation.mechanism
+        if not isinstance(law, Continual):
+            return _array(self.ledger.release(law, value, unit=batch.name, at=call.at))
+        if self._stream is None:
+            self._stream = self.ledger.stream(law, value.shape, at=call.at)
+        total = self._stream.add(value, unit=batch.name)
+        step, self._last = total - self._last, total
+        return step
+
+    def _handed(self, noisy: Floats) -> dict[str, Any]:
+        """The mean by parameter; each leaf has its own as its gradient."""
+        mean = torch.from_numpy(noisy / self.divisor).to(self._sums.device, self._sums.dtype)
+        parts = mean.split([each.numel() for each in self.parameters.values()])
+        found = {}
+        for (name, each), part in zip(self.parameters.items(), parts, strict=True):
+            found[name] = part.view(each.shape)
+            if each.is_leaf:
+                each.grad = found[name]
+        return found
+
+    @property
+    def charged(self) -> int:
+        """Steps that the ledger knows of, those of an earlier process too; a stream is one."""
+        labels = {each.at for each in self.declared}
+        return sum(entry.invocation.at in labels for entry in self.ledger)
+
+    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
+        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
+
+        It promises nothing of a training that stops because of it; the certificate says what is
+        proved of the whole.
+
+        Args:
+            delta: δ, as in the certificate.
+            accountant: whose bound is wanted.
+        """
+        validate.probability(delta=delta)
+        if not len(self.ledger):
+            return 0.0
+        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what a reader of the certificate must know of this training."""
+        dtype = str(self._sums.dtype).removeprefix("torch.")
+        unit = self.declared[0].unit
+        found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
+        if self.ledger.seeded:
+            found.append(_found("training-seeded"))
+        if self._earlier:
+            found.append(_found("steps-before", earlier=self._earlier))
+        found += [_found("training-ended-early", sentence=each) for each in self.ledger.left()]
+        return tuple(found)
+
+    def certificate(
+        self,
+        delta: float | None = None,
+        *,
+        claim: Claim | None = None,
+        accountant: AccountantName | str = AccountantName.BEST,
+        name: str = "training",
+        findings: Sequence[Finding] = (),
+    ) -> Certificate:
+        """Certify the training.
+
+        The guarantee is that of the declared plan, at most, or that of the filter that is the
+        ledger's budget, if it is less. One that ended early closes its ledger first. Of a journal
+        that is closed it holds the head, so that ``dpaudit verify --ledger`` takes both.
+
+        Args:
+            delta: δ of the guarantee; the claim's where not given.
+            claim: what is stated.
+            accountant: whose proof is wanted.
+            name: of the training.
+            findings: known besides.
+
+        Raises:
+            PlanMismatchError: if steps are left, and neither the ledger is closed nor its budget
+                used up.
+            InputError: if δ is missing or invalid.
+        """
+        if not (self.ledger.closed or self.exceeded):
+            self.ledger.check()
+        admitted = Counter(entry.invocation.at for entry in self.ledger)
+        record = None if self.ledger.seeded else self._record()
+        drawn = () if record is None else tuple(run_findings(record))
+        made = certify(
+            self.ledger.plan,
+            subject=self._subject(name),
+            claim=claim,
+            delta=delta,
+            accountant=accountant,
+            findings=(*self.findings(), *drawn, *findings),
+            not_covered=NOT_COVERED,
+            filtered=FilterRecord.of(self.ledger.budget, admitted),
+        )
+        run: dict[str, Any] = {"summary": {"noisy_steps": self._earlier + self.taken}, "series": {}}
+        if record is not None:
+            run["ledger"] = record
+            if self.charged == (self.taken if self._stream is None else 1):  # all by this one
+                run["training"] = {"labels": [each.at for each in self.declared]}
+            if is_drawn_exactly(run):
+                kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
+                made = replace(made, findings=kept)
+        return made.with_run(run, None)
+
+    def _record(self) -> dict[str, Any]:
+        """What the certificate says of the ledger; of its journal, if that is closed."""
+        ledger, journal = self.ledger, self.ledger.journal
+        outside = Counter(entry.sampler for entry in ledger if entry.external)
+        record = {
+            "entries": len(ledger),
+            "samplers": dict(Counter(entry.sampler for entry in ledger)),
+            "seeded": False,
+            **({"external": dict(outside)} if outside else {}),
+        }
+        if journal is None or not ledger.closed:
+            return record
+        facts = {"journal": journal.identifier, "lines": journal.lines, "head": journal.head}
+        return record | facts | {"durability": str(journal.durability)}
+
+    def _subject(self, name: str) -> SubjectRecord:
+        """What was trained, in public facts, and by which code."""
+        facts = {
+            "loss": getattr(self._loss, "__qualname__", type(self._loss).__qualname__),
+            "parameters": self._sums.size,
+            "units": "users" if self._by_user else "rows",
+            "divisor": float(self.divisor),
+            "chunk": self._sums.chunk,
+            "clipping": "fixed" if self.adaptive is None else "adaptive",
+        }
+        try:
+            inner = inspect.unwrap(self._loss)
+            file, module = Path(inspect.getsourcefile(inner) or ""), inner.__module__
+            line = inspect.getsourcelines(inner)[1]
+            return SubjectRecord(name, facts, code_hash(module, file), f"{file.name}:{line}")
+        except (OSError, TypeError):  # typed in, or an object
+            return SubjectRecord(name, facts)
+
+
+def _ledger(ledger: Any) -> Ledger:
+    if not isinstance(ledger, Ledger):
+        raise InputError(f"ledger is a {type(ledger).__name__:.60}; it must be a Ledger or a Plan.")
+    return ledger
+
+
+def _array(released: Any) -> Floats:
+    return np.asarray(released, dtype=np.float64)
+
+
+def _require_norm(norm: float) -> float:
+    """Refuse a clip norm that floats cannot measure."""
+    if not NORMS[0] <= norm <= NORMS[1]:
+        raise InputError(
+            f"clip norm is {norm:g}; it must be between {NORMS[0]:g} and {NORMS[1]:g}."
+        )
+    return norm
+
+
+def _trained(parameters: Any) -> dict[str, Any]:
+    """The parameters of a module that are trained, or a mapping as it is."""
+    if isinstance(parameters, nn.Module):
+        return {name: p for name, p in parameters.named_parameters() if p.requires_grad}
+    if not isinstance(parameters, Mapping):
+        raise InputError(
+            f"parameters is a {type(parameters).__name__:.60}; it must be a module, or a mapping "
+            "of tensors by name."
+        )
+    return dict(parameters)

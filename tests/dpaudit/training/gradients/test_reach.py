@@ -1,0 +1,98 @@
+"""A loss that reaches the data of all units is refused; what it needs else is its own."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import TensorDataset
+
+from dpaudit.training.gradients.reach import held_data
+
+BOTH = torch.arange(24.0).reshape(8, 3)
+ROWS = BOTH[:4]
+ARRAY = ROWS.numpy()
+OTHER = torch.ones(4, 3)
+
+
+def by_global(parameters, example):
+    return (parameters["w"] * (example - ROWS.mean(0))).sum()
+
+
+def by_array(parameters, example):
+    return float(ARRAY.mean()) * parameters["w"].sum()
+
+
+def helped(parameters, example):
+    return by_global(parameters, example)
+
+
+def by_default(parameters, example, *, rows=ROWS):
+    return rows.sum()
+
+
+def closed_over(rows):
+    def loss(parameters, example):
+        def inner():
+            return rows.mean()
+
+        return parameters["w"].sum() * inner()
+
+    return loss
+
+
+def takes(rows, parameters, example):
+    return rows.sum()
+
+
+class Holder:
+    def __init__(self, rows):
+        self.rows, self.other = rows, OTHER
+
+    def loss(self, parameters, example):
+        return self.rows.mean() + parameters["w"].sum()
+
+    def honest(self, parameters, example):
+        return self.other.mean() + parameters["w"].sum()
+
+    def __call__(self, parameters, example):
+        return self.rows.mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (by_global, "ROWS"),
+        (by_array, "ARRAY"),
+        (helped, "ROWS"),
+        (by_default, "rows"),
+        (closed_over(ROWS), "rows"),
+        (closed_over(ROWS[1:]), "rows"),  # a view of them
+        (closed_over(ROWS.clone()), "rows"),  # a copy
+        (closed_over([OTHER, {"x": ROWS}]), "rows"),
+        (closed_over(TensorDataset(ROWS)), "rows"),
+        (partial(takes, ROWS), "argument 1"),
+        (partial(by_default, rows=ROWS), "rows"),
+        (Holder(ROWS).loss, "self.rows"),
+        (Holder(ROWS), "self.rows"),
+    ],
+)
+def test_data_are_found(loss, name):
+    assert held_data(loss, [torch.zeros(2), ROWS]) == name
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        closed_over(OTHER),
+        closed_over(BOTH[4:]),  # other rows of one file
+        closed_over(ROWS * 2),  # of what was made of them nobody can tell
+        closed_over(np.array(["a"], dtype=object)),
+        partial(takes, OTHER),
+        Holder(ROWS).honest,
+        torch.nn.functional.mse_loss,
+        print,
+    ],
+)
+def test_nothing_else_is(loss):
+    assert held_data(loss, [ROWS]) is None

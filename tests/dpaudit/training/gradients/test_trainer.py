@@ -1,0 +1,513 @@
+"""Trainings by noisy gradients alone: what is drawn, charged, handed out and certified."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from example_losses import cross_entropy_of, direct, rows_of, small_model
+from scipy import stats
+
+from dpaudit import (
+    AddRemove,
+    BudgetExceededError,
+    ContinualGaussian,
+    FloatNoise,
+    Gaussian,
+    Invocation,
+    Ledger,
+    Plan,
+    PlanMismatchError,
+    PrivacyUnit,
+    ReplaceOne,
+    TrustModel,
+    Verdict,
+    ZeroOut,
+)
+from dpaudit.accounting.budgets import RenyiFilter
+from dpaudit.base.errors import ClosedLedgerError
+from dpaudit.certificate import verify
+from dpaudit.mechanisms import BandedToeplitz
+from dpaudit.training import Adaptive, Trainer, fit
+
+LIMIT = 1 - 2.0**-10
+POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=6, relation=ZeroOut())
+
+
+class Silent(FloatNoise):
+    """A source whose noise is 0, so that a test sees the value; samples are drawn as ever."""
+
+    def release(self, entry, value):
+        self.seen = getattr(self, "seen", 0) + 1
+        return np.array(value)
+
+
+def weights(width=3):
+    return {"w": torch.zeros(width, requires_grad=True)}
+
+
+def trainer(plan, data=None, noise=None, **settings):
+    data = torch.eye(3) if data is None else data
+    ledger = Ledger(plan, noise=noise or FloatNoise(np.random.default_rng(0)))
+    return Trainer(direct, weights(data.shape[1]), data, ledger, **settings)
+
+
+def sums(plan, data=None, **settings):
+    """The sums of clipped gradients, as they come to the noise."""
+    made = trainer(plan, data, Silent(np.random.default_rng(1)), divisor=1.0, **settings)
+    return [step["w"].numpy().copy() for step in made]
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def test_every_declared_step_is_made_and_no_other():
+    made = trainer(POISSON)
+    assert [set(step) for step in made] == [{"w"}] * 6
+    assert list(made) == []
+    assert len(made) == made.taken == len(made.ledger) == 6
+    made.ledger.check()
+
+
+def test_gradients_are_with_the_parameters_too():
+    made = trainer(POISSON)
+    step = next(made)
+    assert made.parameters["w"].grad is step["w"]
+
+
+def test_the_noise_is_of_the_declared_law():
+    """Kolmogorov-Smirnov at 1e-6, on fixed seeds: z C over the divisor, whatever the value."""
+    plan = Plan.dp_sgd(
+        noise_multiplier=1.7, max_grad_norm=0.5, sample_rate=1.0, steps=4, relation=ZeroOut()
+    )
+    data = torch.zeros(2, 40_000)
+    drawn = np.concatenate([step["w"].numpy() for step in trainer(plan, data, divisor=4.0)])
+    assert stats.kstest(drawn * 4 / (1.7 * 0.5), "norm").pvalue > 1e-6
+    assert stats.kstest(drawn * 4 / (1.7 * 0.5) * 1.05, "norm").pvalue < 1e-6  # 5 % would show
+
+
+def test_noise_of_two_steps_is_fresh():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=2, relation=ZeroOut())
+    one, two = (step["w"].numpy().copy() for step in trainer(plan, torch.zeros(1, 4000)))
+    assert abs(np.corrcoef(one, two)[0, 1]) < 5 / math.sqrt(4000)
+
+
+# -- who takes part --------------------------------------------------------------------------------
+
+
+def shares(plan, units=40):
+    """How often each unit takes part in each step: rows are axes, far below the clip norm."""
+    made = sums(plan, torch.eye(units) * 1e-3)
+    return np.rint(np.array(made) * 1e3).astype(int)
+
+
+def test_poisson_samples_are_of_the_declared_rate():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=500, relation=ZeroOut())
+    taken = shares(plan)
+    assert set(np.unique(taken)) == {0, 1}
+    assert stats.binomtest(int(taken.sum()), taken.size, 0.25).pvalue > 1e-6
+    sizes = taken.sum(axis=1)
+    assert stats.chisquare(*_sizes(sizes, 40, 0.25)).pvalue > 1e-6
+    assert (
+        stats.binomtest(int((taken[:-1] & taken[1:]).sum()), taken[1:].size, 1 / 16).pvalue > 1e-6
+    )
+
+
+def _sizes(sizes, units, rate):
+    """Observed and expected numbers of samples of each size, the tails together."""
+    edges = [-1, *range(6, 15), units]
+    seen = np.histogram(sizes, np.array(edges) + 0.5)[0]
+    expected = np.diff(stats.binom.cdf(edges, units, rate)) * len(sizes)
+    return seen, expected
+
+
+def test_truncated_samples_are_no_larger_than_declared():
+    plan = Plan.dp_sgd(
+        noise_multiplier=1.0,
+        batching="truncated",
+        sample_rate=0.25,
+        batch_size=8,
+        dataset_size=40,
+        steps=300,
+    )
+    taken = shares(plan)
+    assert taken.sum(axis=1).max() == 8
+    full = stats.binom.sf(7, 40, 0.25)
+    assert stats.binomtest(int((taken.sum(axis=1) == 8).sum()), 300, full).pvalue > 1e-6
+
+
+def test_samples_of_fixed_size():
+    plan = Plan.dp_sgd(
+        noise_multiplier=1.0, batching="subsets", batch_size=10, dataset_size=40, steps=300
+    )
+    taken = shares(plan)
+    assert set(taken.sum(axis=1)) == {10}
+    assert stats.chisquare(taken.sum(axis=0)).pvalue > 1e-6
+
+
+def test_disjoint_batches_have_each_unit_once_an_epoch():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, batching="disjoint", steps=12, epochs=3)
+    taken = shares(plan).reshape(3, 4, 40)
+    assert (taken.sum(axis=1) == 1).all()
+    assert (taken[0] != taken[1]).any()
+    assert (shares(plan) == taken.reshape(12, 40)).all()  # their order is public
+
+
+def test_without_sampling_all_take_part():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, batching="arbitrary", steps=2)
+    assert (shares(plan) == 1).all()
+
+
+def test_phases_run_in_their_order():
+    plan = Plan.dp_sgd(
+        noise_multiplier=[1.0, 2.0],
+        max_grad_norm=[1.0, 0.5],
+        sample_rate=1.0,
+        steps=[2, 1],
+        relation=ZeroOut(),
+    )
+    lengths = [np.linalg.norm(step) for step in sums(plan, torch.tensor([[9.0, 0.0]]))]
+    assert lengths == pytest.approx([LIMIT, LIMIT, 0.5 * LIMIT])
+
+
+def test_a_replaced_unit_moves_a_sum_by_what_is_declared():
+    """The sensitivity is 2C under replace-one; clipped is to C."""
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=1, relation=ReplaceOne())
+    (one,), (other,) = sums(plan, torch.tensor([[9.0]])), sums(plan, torch.tensor([[-9.0]]))
+    assert plan.invocations[0].sensitivity == 2.0
+    assert one - other == pytest.approx(2 * LIMIT)
+
+
+def test_users_are_drawn_with_all_their_rows():
+    plan = Plan.dp_sgd(
+        noise_multiplier=1.0, sample_rate=0.5, steps=50, unit="user", relation=ZeroOut()
+    )
+    data, users = torch.eye(4) * 1e-3, ["a", "b", "a", "b"]
+    made = np.rint(np.array(sums(plan, data, users=users, most_rows=2)) * 2e3)
+    assert {tuple(step) for step in made.tolist()} == {
+        (0.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 1.0, 0.0),
+        (0.0, 1.0, 0.0, 1.0),
+        (1.0, 1.0, 1.0, 1.0),
+    }
+
+
+def test_an_empty_sample_is_a_step_of_noise():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1e-12, steps=3, relation=ZeroOut())
+    assert all(np.abs(step["w"].numpy()).max() > 0 for step in trainer(plan, divisor=1.0))
+    assert np.array(sums(plan)).tolist() == [[0.0] * 3] * 3
+
+
+# -- divisor ---------------------------------------------------------------------------------------
+
+
+def test_the_divisor_is_public():
+    assert trainer(POISSON, torch.eye(40)).divisor == 10.0
+    protected = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=1)
+    assert trainer(protected, divisor=8).divisor == 8.0
+    with pytest.raises(Exception, match="divisor is missing; how many units there are is prot"):
+        trainer(protected)
+
+
+# -- budgets, journals, checkpoints ----------------------------------------------------------------
+
+
+def budgeted(steps=400):
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=steps, relation=ZeroOut())
+    return Ledger(plan, noise=FloatNoise(), budget=RenyiFilter(epsilon=6.0, delta=1e-5))
+
+
+def test_a_budget_ends_it():
+    made = Trainer(direct, weights(), torch.eye(3), budgeted())
+    taken = sum(1 for _ in made)
+    assert 1 < taken < 400
+    assert made.exceeded
+    assert list(made) == []
+    certificate = made.certificate(1e-5)
+    assert certificate.guarantee.epsilon <= 6.0
+    assert certificate.verdict is Verdict.CERTIFIED
+    verify(certificate)
+    with pytest.raises(BudgetExceededError):
+        made.ledger.release(Gaussian(1.0), np.zeros(3))
+
+
+def test_fit_closes_what_its_budget_ended():
+    parameters = weights()
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
+    made = fit(direct, parameters, torch.eye(3), budgeted(), optimizer=optimizer)
+    assert made.ledger.closed
+    assert made.certificate(1e-5).guarantee.epsilon <= 6.0
+
+
+def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
+    journal, file = tmp_path / "steps.jsonl", tmp_path / "kept.pt"
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=10, relation=ZeroOut())
+    model, data = small_model(), rows_of(12)
+    calls = Counter()
+
+    def scheduled(optimizer):
+        return torch.optim.lr_scheduler.StepLR(optimizer, 3)
+
+    class Stopped(torch.optim.SGD):
+        def step(self, *given):
+            calls["steps"] += 1
+            if calls["steps"] == 7:
+                raise KeyboardInterrupt
+            return super().step(*given)
+
+    ledger = Ledger(plan, noise=FloatNoise(), journal=journal)
+    optimizer = Stopped(model.parameters(), lr=0.1, momentum=0.9)
+    settings = {"checkpoint": file, "every": 2}
+    loss, rate = cross_entropy_of(model), scheduled(optimizer)
+    with pytest.raises(KeyboardInterrupt):
+        fit(loss, model, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
+    ledger.journal.release()
+    kept = torch.load(file, weights_only=True)
+    assert kept["steps"] == 6
+
+    ledger = Ledger.resume(journal, noise=FloatNoise())
+    fresh = small_model()
+    optimizer = torch.optim.SGD(fresh.parameters(), lr=0.1, momentum=0.9)
+    rate = scheduled(optimizer)
+    loss = cross_entropy_of(fresh)
+    begun = Trainer(loss, fresh, data, ledger)
+    assert begun.charged == 7
+    made = fit(loss, fresh, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
+    assert made.taken == 3
+    assert made.charged == 10
+    assert rate.last_epoch == 9  # of the steps that the model has: 6 and 3
+    ledger.close()
+    certificate = made.certificate(1e-5)
+    assert "training" not in certificate.run  # of the earlier steps nobody knows
+    assert "steps-before" in {each.rule for each in certificate.findings}
+    verify(certificate)
+
+
+def test_a_checkpoint_of_another_ledger_is_refused(tmp_path):
+    file, data = tmp_path / "kept.pt", torch.eye(3)
+    for _ in range(2):
+        parameters = weights()
+        ledger = Ledger(POISSON, noise=FloatNoise())
+        given = {"optimizer": torch.optim.SGD(parameters.values(), lr=1.0), "checkpoint": file}
+        if not file.exists():
+            fit(direct, parameters, data, ledger, **given)
+            continue
+        with pytest.raises(Exception, match="holds 6 steps, of which the ledger knows 0"):
+            fit(direct, parameters, data, ledger, **given)
+        file.write_bytes(b"no checkpoint")
+        with pytest.raises(Exception, match=r"kept.pt' is none of this training"):
+            fit(direct, parameters, data, ledger, **given)
+
+
+def test_a_step_that_was_cut_off_is_not_made_again():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=3, relation=ZeroOut())
+    data = torch.tensor([[1.0], [2.0]])
+
+    def loss(parameters, example):
+        if fails:
+            raise KeyboardInterrupt
+        return (parameters["w"] * example).sum()
+
+    fails = False
+    made = Trainer(loss, weights(1), data, Ledger(plan, noise=FloatNoise()))
+    next(made)
+    fails = True
+    with pytest.raises(KeyboardInterrupt):
+        next(made)
+    fails = False
+    with pytest.raises(ClosedLedgerError, match="a step was cut off before its noise"):
+        next(made)
+    assert len(made.ledger) == 1
+
+
+def test_one_training_beside_another_of_one_label_makes_no_step_too_many():
+    ledger = Ledger(POISSON, noise=FloatNoise())
+    one, two = (Trainer(direct, weights(), torch.eye(3), ledger) for _ in range(2))
+    for _ in range(3):
+        next(one)
+        next(two)
+    with pytest.raises(PlanMismatchError):
+        next(one)
+
+
+# -- correlated noise, adaptive clipping -----------------------------------------------------------
+
+
+def correlated(steps=6, apart=3, passes=2, **changes):
+    law = ContinualGaussian(
+        sigma=2.0,
+        factorization=BandedToeplitz(steps, 3),
+        participations=passes,
+        min_separation=apart,
+        cyclic=True,
+    )
+    facts = {"unit": PrivacyUnit("row"), "relation": ZeroOut(), "trust": TrustModel.CENTRAL}
+    return Plan.of(Invocation(law, 1.0, **(facts | changes), at="gradient"))
+
+
+def test_correlated_noise_is_that_of_the_ledgers_stream():
+    """The differences of noisy prefix sums, from one seed, are what the trainer hands out."""
+    data = torch.tensor(np.random.default_rng(0).normal(size=(9, 4)), dtype=torch.float64) * 0.1
+    ledger = Ledger(correlated(), noise=FloatNoise(np.random.default_rng(5)))
+    parameters = {"w": torch.zeros(4, dtype=torch.float64)}
+    made = [
+        step["w"].numpy() for step in Trainer(direct, parameters, data, ledger, divisor=1.0, seed=7)
+    ]
+    parts = np.array_split(np.random.default_rng([7]).permutation(9), 3)
+    law = ledger.plan.invocations[0].mechanism
+    stream = law.start((4,), np.random.default_rng(5))
+    prefix = [stream.add(data[parts[step % 3]].sum(dim=0).numpy()) for step in range(6)]
+    assert np.cumsum(made, axis=0) == pytest.approx(np.array(prefix), abs=1e-12)
+    assert len(ledger) == 1
+
+
+def test_a_stream_cannot_go_on(tmp_path):
+    ledger = Ledger(correlated(), noise=FloatNoise(), journal=tmp_path / "steps.jsonl")
+    next(Trainer(direct, weights(), torch.eye(3), ledger))
+    ledger.journal.release()
+    resumed = Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise())
+    with pytest.raises(Exception, match="begun already, and its noise is in no journal"):
+        next(Trainer(direct, weights(), torch.eye(3), resumed))
+
+
+def test_adaptive_sum_and_count_are_one_release_of_length_one():
+    rule = Adaptive(quantile=0.5, rate=0.5, share=0.3)
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=4)
+    noise = Silent(np.random.default_rng(0))
+    seen = []
+    noise.release = lambda entry, value: seen.append(np.array(value)) or np.array(value)
+    ledger = Ledger(plan, noise=noise)
+    for size in (0.1, 50.0):
+        seen.clear()
+        made = Trainer(
+            direct,
+            weights(1),
+            torch.tensor([[size]]),
+            ledger,
+            divisor=1.0,
+            adaptive=rule,
+            clip_norm=2.0,
+        )
+        next(made)
+        assert np.linalg.norm(seen[0]) <= 1.0
+        clipped = min(size, 2.0)
+        assert made.parameters["w"].grad.item() == pytest.approx(clipped, rel=2e-3)
+        # All of one unit were, or were not, clipped: Andrew et al. 2021, Algorithm 1.
+        unclipped = float(size < 2)
+        assert made.clip_norm == pytest.approx(2 * math.exp(-0.5 * (unclipped - 0.5)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (POISSON, "counts the units of a step, also those that add no gradient"),
+        (correlated(), "adaptive is given for correlated noise"),
+    ],
+)
+def test_where_the_clip_norm_cannot_follow(plan, words):
+    with pytest.raises(Exception, match=words):
+        trainer(plan, adaptive=Adaptive(), clip_norm=1.0)
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+def test_a_training_is_certified_as_its_plan():
+    made = trainer(POISSON, noise=FloatNoise())
+    with pytest.raises(PlanMismatchError, match="declared 6 times and ran 0 times"):
+        made.certificate(1e-5)
+    for _ in made:
+        pass
+    certificate = made.certificate(1e-5)
+    verify(certificate)
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.plan == POISSON
+    standing = {str(each.premise): str(each.standing) for each in certificate.assumptions}
+    alone = {str(each.premise): str(each.alone) for each in certificate.assumptions}
+    for premise in ("values within the sensitivity", "sampling as declared and secret"):
+        assert (alone[premise], standing[premise]) == ("enforced", "assumed")
+    assert standing["each value from its own unit's data alone"] == "assumed"
+    assert standing["control flow from public facts and releases"] == "assumed"
+    assert standing["noise of the declared law, fresh and secret"] == "enforced"
+    assert any("reads nothing but its parameters" in each for each in certificate.not_covered)
+
+
+def test_exact_noise_is_told(tmp_path):
+    pytest.importorskip("opendp")
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=3, relation=ZeroOut())
+    ledger = Ledger(plan, journal=tmp_path / "steps.jsonl")
+    made = Trainer(direct, weights(), torch.eye(3), ledger)
+    for _ in made:
+        pass
+    ledger.close()
+    certificate = made.certificate(1e-5)
+    verify(certificate)
+    assert not {"float-noise", "float-sampler"} & {each.rule for each in certificate.findings}
+    assert certificate.run["ledger"]["head"] == ledger.journal.head
+
+
+def test_a_seed_is_told():
+    made = trainer(POISSON)
+    for _ in made:
+        pass
+    certificate = made.certificate(1e-5)
+    assert "training" not in certificate.run
+    verify(certificate)
+    assert "training-seeded" in {each.rule for each in certificate.findings}
+
+
+def test_epsilon_grows_with_the_steps():
+    made = trainer(POISSON)
+    seen = [made.epsilon(1e-5)] + [made.epsilon(1e-5) for _ in made]
+    assert seen[0] == 0.0
+    assert seen == sorted(seen)
+
+
+def test_units_that_are_protected_are_those_that_are_clipped():
+    users = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=1, unit="user")
+    with pytest.raises(PlanMismatchError, match="unit is 'user', and the training clips rows"):
+        trainer(users, divisor=1.0)
+    with pytest.raises(PlanMismatchError, match="unit is 'example', and the training clips users"):
+        trainer(POISSON, users=["a", "b", "c"], most_rows=1)
+
+
+def test_who_is_there_may_be_protected():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, relation=AddRemove())
+    made = trainer(plan, noise=FloatNoise(), divisor=5.0)
+    for _ in made:
+        pass
+    assert made.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert "3" not in str(made.certificate(1e-5).subject.configuration["divisor"])
+
+
+def test_what_code_says_of_itself_lifts_no_premise(tmp_path):
+    """A result that calls itself a training's is none."""
+    from dpaudit.workflow.running import run_subject
+
+    (tmp_path / "posing.py").write_text(POSING, "utf-8")
+    with pytest.MonkeyPatch.context() as patching:
+        patching.syspath_prepend(tmp_path)
+        certificate, _ = run_subject("posing:Posing", [], None, 1, tmp_path / "out", rehearse=False)
+    assert "training" not in certificate.run
+
+
+POSING = """
+from dataclasses import dataclass
+
+from examples import Answers
+
+
+class Result:
+    def to_dict(self):
+        return {"summary": {}, "series": {}, "training": {"labels": ["answer"]}}
+
+
+@dataclass(frozen=True)
+class Posing(Answers):
+    default_data = "numbers"
+
+    def run(self, data, ledger, rng):
+        Answers.run(self, data, ledger, rng)
+        return Result()
+"""
