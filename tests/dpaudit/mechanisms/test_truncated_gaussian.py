@@ -13,7 +13,11 @@ from dpaudit.accounting import compose
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteGaussian, TruncatedDiscreteGaussian
 
-mp.mp.dps = 60
+
+@pytest.fixture(autouse=True)
+def _precise():
+    with mp.workdps(60):
+        yield
 
 
 def masses(sigma: float, bound: int) -> dict[int, mp.mpf]:
