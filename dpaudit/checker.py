@@ -799,6 +799,12 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
     return use("response", m["epsilon"], m.get("delta") or 0)
 
 
+def concentrated(m: Fields, _: Fraction) -> Uses:
+    """ρ of zCDP alone: what has a ξ beside it has no rule."""
+    stop(m["xi"], "a ξ beside ρ has no rule here.", MissingError)
+    return use("zcdp", m["rho"])
+
+
 def listed(m: Fields, _: Fraction) -> Uses:
     """Each stated (ε, δ) of a black box, the least δ last."""
     short = isinstance(m["curve"], list) and 0 < len(m["curve"]) <= 1000
@@ -821,7 +827,7 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "sparse-vector": (VECTOR + "?threshold_share%", lambda m, _: use("laplace", m["epsilon"])),
     "pure-black-box": ("epsilon+", stated_law),
     "approximate-black-box": ("epsilon+ delta%", stated_law),
-    "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
+    "concentrated-black-box": ("rho+ ?xi+", concentrated),
     "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
     "bit-vector-response": ("p% bits# ones#", several_bits),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),

@@ -75,7 +75,7 @@ def test_it_imports_the_standard_library_alone():
         assert not isinstance(node, ast.ImportFrom) or node.level == 0
 
 
-def test_it_has_at_most_930_lines_of_code():
+def test_it_has_at_most_935_lines_of_code():
     """Docstrings, comments and empty lines are none."""
     text, told, lines = FILE.read_text("utf-8"), set(), set()
     for node in ast.walk(ast.parse(text)):
@@ -85,7 +85,7 @@ def test_it_has_at_most_930_lines_of_code():
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in none | {tokenize.ENDMARKER}:
             lines.update(range(token.start[0], token.end[0] + 1))
-    assert len(lines - told) <= 930
+    assert len(lines - told) <= 935
 
 
 def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_path):
