@@ -334,17 +334,19 @@ def geometric(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def tails(square: Fraction, w: int) -> tuple[int, list[int], list[int]]:
+def tails(square: Fraction, w: int, bound: int = 10**9) -> tuple[int, list[int], list[int]]:
     """R, and both ends of Σ_{k ≥ m} e^(−k²/2σ²) for m = −R, …, R + 1, where σ² is the square.
+
+    Noise that ends at a bound B has R ≤ B and nothing beyond B.
 
     Beyond R the terms are below 2^−w, and their sum is at most the integral ∫_R e^(−y²/2σ²) dy ≤
     (σ²/R) e^(−R²/2σ²), on either side.
     """
     n, d = square.numerator, square.denominator
-    reach = math.isqrt(up(3 * w * n, 2 * d)) + 2
+    reach = min(math.isqrt(up(3 * w * n, 2 * d)) + 2, bound)
     stop(reach * w > 10**7, "discrete Gaussian noise is too wide for a table.", MissingError)
     ends = [exp(-k * k * d, 2 * n, w) for k in range(reach + 1)]
-    beyond = up(ends[-1][1] * n, d * reach)
+    beyond = up(ends[-1][1] * n, d * reach) if reach < bound else 0
     terms = [ends[abs(k)] for k in range(reach, -reach - 1, -1)]
     least = [*accumulate((low for low, _ in terms), initial=0)]
     most = [*accumulate((high for _, high in terms), initial=beyond)]
@@ -358,11 +360,13 @@ def lattice(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     Canonne, Kamath and Steinke 2020. The loss at k is (2ks − s²)/2σ², which increases: so the best
     event is K ≥ j with the least j for which it exceeds ln t.
     """
-    square, s = numbers
-    reach, least, most = tails(square, w + 32)
-    first, last = (math.floor(Fraction(end, 1 << w) * square / s + s / 2) for end in log(t, w))
+    square, s, *ends = numbers
+    bound = int(ends[0]) if ends else 10**9
+    reach, least, most = tails(square, w + 32, bound)
+    both = (math.floor(Fraction(end, 1 << w) * square / s + s / 2) for end in log(t, w))
+    first, last = (min(each, bound) for each in both)
     stop(last - first > 6, "the steps of a discrete law are too short.", MissingError)
-    best = 0
+    best = (1 << w) * (s > 2 * bound)
     for j in range(first, last + 2):
         ahead, behind = (min(max(m + reach, 0), 2 * reach + 1) for m in (j - int(s), j))
         best = max(best, up((most[ahead] << w) - t * least[behind], least[0]))
@@ -382,6 +386,11 @@ def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     return max(up((2 * one - half) * ((one << w) - t * low), 2 * one << w), 0)
 
 
+def cut_lattice(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """The same for noise on −B…B, the third number: beyond B the loss is infinite."""
+    return lattice(numbers, t, w)
+
+
 Rule = Callable[[tuple[Fraction, ...], int, int], int]
 
 
@@ -392,7 +401,8 @@ def profile(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 _RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided, profile)
-RULES = {rule.__name__.replace("_", " "): rule for rule in (*_RULES, geometric, lattice)}
+_RULES += (geometric, lattice, cut_lattice)
+RULES = {rule.__name__.replace("_", " "): rule for rule in _RULES}
 
 
 def base_curve(law: Law, t: int, w: int) -> int:
@@ -727,6 +737,11 @@ def cut_off(m: Fields, moved: Fraction) -> Uses:
     return use("response", e, min(beyond, Fraction(1)))
 
 
+def ended(m: Fields, moved: Fraction) -> Uses:
+    """Discrete Gaussian noise within a bound."""
+    return use("cut lattice", m["sigma"] ** 2, moved, m["bound"])
+
+
 STREAM = "factorization= participations# ?min_separation# ?fixed_steps! ?cyclic! ?symmetric! "
 BOX = "scales* sensitivities*"
 SUMS: dict[str, tuple[str, Maker]] = {
@@ -735,6 +750,7 @@ SUMS: dict[str, tuple[str, Maker]] = {
     "laplace": ("scale> ?clip*", lambda m, s: use("laplace", s / m["scale"])),
     "discrete-laplace": ("scale>", lambda m, s: use("geometric", 1 / m["scale"], s)),
     "discrete-gaussian": ("sigma>", lambda m, s: use("lattice", m["sigma"] ** 2, s)),
+    "truncated-discrete-gaussian": ("sigma> bound#", ended),
     "staircase": ("epsilon> width> ?share%", steps_of),
     "truncated-laplace": ("scale> bound>", cut_off),
     "laplace-vector": (BOX, lambda m, s: [(Law("laplace", (e,)), 1) for e in coordinates(m, s)]),
@@ -783,6 +799,12 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
     return use("response", m["epsilon"], m.get("delta") or 0)
 
 
+def concentrated(m: Fields, _: Fraction) -> Uses:
+    """ρ of zCDP alone: what has a ξ beside it has no rule."""
+    stop(m["xi"], "a ξ beside ρ has no rule here.", MissingError)
+    return use("zcdp", m["rho"])
+
+
 def listed(m: Fields, _: Fraction) -> Uses:
     """Each stated (ε, δ) of a black box, the least δ last."""
     short = isinstance(m["curve"], list) and 0 < len(m["curve"]) <= 1000
@@ -805,7 +827,7 @@ INPUTS: dict[str, tuple[str, Maker]] = {
     "sparse-vector": (VECTOR + "?threshold_share%", lambda m, _: use("laplace", m["epsilon"])),
     "pure-black-box": ("epsilon+", stated_law),
     "approximate-black-box": ("epsilon+ delta%", stated_law),
-    "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
+    "concentrated-black-box": ("rho+ ?xi+", concentrated),
     "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
     "bit-vector-response": ("p% bits# ones#", several_bits),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
@@ -845,6 +867,7 @@ def factors_of(mechanism: Fields) -> Fields:
         few = isinstance(own["rows"], list) and 0 < len(own["rows"]) <= 500
         rows = [read_as("*", row, "row") for row in own["rows"]] if few else [[]]
         wrong = any(len(row) != n or min(row) < 0 or not row[-1] for n, row in enumerate(rows, 1))
+        wrong = wrong or max(map(max, rows)) > 10**9
         stop(wrong, "rows must be those of a triangle without negative entries.", InputError)
         within = (n - row.index(next(filter(None, row))) for n, row in enumerate(rows))
         own |= {"rows": rows, "steps": len(rows), "bands": max(within) + 1}
@@ -1016,7 +1039,7 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     kind = mechanism["kind"]
     stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
     stop(kind not in NUMBERS and sensitivity != 1, f"{kind} has sensitivity 0 or 1.", InputError)
-    broken = kind.startswith("discrete-") and sensitivity.denominator != 1
+    broken = "discrete-" in kind and sensitivity.denominator != 1
     stop(broken, f"sensitivity of {kind} must be whole.", InputError)
     spec, made = SUMS[kind] if kind in SUMS else INPUTS[kind]
     found = made(fields(mechanism, kind, "kind~ " + spec), sensitivity * steps)
@@ -1312,7 +1335,7 @@ def pure_of(law: Law) -> Fraction | None:
     first, *others = law.numbers
     if law.rule == "profile":
         return law.numbers[-2]
-    if law.rule in ("normal", "zcdp", "lattice"):
+    if law.rule in ("normal", "zcdp", "lattice", "cut lattice"):
         return None if first else Fraction(0)
     if law.rule == "two sided":
         return log_of(first / others[0]) if others[0] else None

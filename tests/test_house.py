@@ -25,9 +25,9 @@ LONG = {
 }
 """Sources of more than 700 lines, and why."""
 
-PROOF_LINES = 17_150
+PROOF_LINES = 17_200
 """Lines of the modules that the verification of a usual certificate loads, at most: what somebody
-who believes one has to have read. Of the checker alone there are 1 400."""
+who believes one has to have read. Of the checker alone there are 1 600."""
 
 PROOF = ("base", "mechanisms", "plan", "accounting", "certificate", "checker")
 """Rooms that may be loaded where a certificate is verified."""

@@ -18,7 +18,13 @@ from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release, gaussian
 from audits.catalogue.selection import noisy_max
 from dpaudit import Claim
 from dpaudit.auditing.distinguishing.scores import LinearScore
-from dpaudit.mechanisms import GaussianHistogram, StableHistogram, Staircase, TruncatedLaplace
+from dpaudit.mechanisms import (
+    GaussianHistogram,
+    StableHistogram,
+    Staircase,
+    TruncatedDiscreteGaussian,
+    TruncatedLaplace,
+)
 
 E = math.e
 ANSWERS = 10
@@ -191,6 +197,8 @@ WRONG = (
           Staircase(1.0, 0.5).release_many),
     Entry("truncated Laplace, bound 2", False, Claim(1.0, DELTA), 0.0, 1.0, math.inf, 5_000,
           truncated(2.0)),
+    Entry("truncated discrete Gaussian, called pure", False, PURE, 0.0, 1.0, math.inf, 20_000,
+          TruncatedDiscreteGaussian(5.0, 7).release_many),
     Entry("truncated Laplace, called pure", False, PURE, 0.0, 1.0, math.inf, 100_000,
           TruncatedLaplace.calibrated(epsilon=1.0, delta=1e-2, sensitivity=1.0).release_many),
     Entry("median by exp(ε u), u of sensitivity 2", False, PURE, APART, TOGETHER, STEEP_MEDIAN,
@@ -219,6 +227,8 @@ RIGHT = (
           truncated(TRUNCATION)),
     Entry("truncated Laplace, declared", True, Claim(1.0, 1e-3), 0.0, 1.0, 1.0, 10_000,
           TruncatedLaplace.calibrated(epsilon=1.0, delta=1e-3, sensitivity=1.0).release_many),
+    Entry("truncated discrete Gaussian", True, Claim(1.0, 1e-3), 0.0, 1.0, 0.8778039437, 10_000,
+          TruncatedDiscreteGaussian(3.0, 10).release_many),
     Entry("Laplace, rounded", True, PURE, 0.0, 1.0, 1.0, 10_000, after(np.round), CURVE),
     Entry("Laplace, cut to [0, 1]", True, PURE, 0.0, 1.0, 1.0, 10_000,
           after(lambda noisy: np.clip(noisy, 0.0, 1.0)), CURVE),

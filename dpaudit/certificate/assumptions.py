@@ -466,9 +466,7 @@ def _of_table(plan: Plan, run: Mapping[str, Any] | None, by: str, public: str) -
     )
 
 
-def _rests_on(
-    plan: Plan, known: Known, run: Mapping[str, Any] | None
-) -> dict[Premise, tuple[Premise, ...]]:
+def _rests_on(plan: Plan, known: Known, run: Any) -> dict[Premise, tuple[Premise, ...]]:
     """List what premises rest on where the code that runs holds the rows of several units.
 
     The ledger bounds what it is given under a name: rows that code made of everybody's, or gave to

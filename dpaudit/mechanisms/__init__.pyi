@@ -46,3 +46,4 @@ from .reports import RandomizedResponse as RandomizedResponse
 from .reports import Shuffled as Shuffled
 from .reports import SubsetSelection as SubsetSelection
 from .reports import UnaryEncoding as UnaryEncoding
+from .truncated_gaussian import TruncatedDiscreteGaussian as TruncatedDiscreteGaussian

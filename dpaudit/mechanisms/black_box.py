@@ -204,21 +204,28 @@ class ProfileBlackBox(BlackBox):
 
 @dataclass(frozen=True)
 class ConcentratedBlackBox(BlackBox):
-    """Any ρ-zCDP release.
+    """Any (ξ, ρ)-zCDP release: its Rényi divergences of order α are at most ξ + αρ.
 
     Attributes:
         rho: its proved ρ for neighbouring inputs.
+        xi: its ξ (Bun and Steinke 2016, Definition 1.1); none where not given.
     """
 
     kind: ClassVar[str] = "concentrated-black-box"
     rho: NonNegative
+    xi: NonNegative | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.xi:
+            self._set("xi", None)
 
     def _changed(self) -> DominatingPair:
-        return ConcentratedPair(self.rho)
+        return ConcentratedPair(self.rho, self.xi or 0.0)
 
-    def for_group(self, size: int) -> Self:
-        """k²ρ (Bun and Steinke 2016, Proposition 1.9), rounded up."""
-        return type(self)(round_up(Fraction(self.rho) * size * size))
+    def for_group(self, size: int) -> Self | None:
+        """k²ρ (Bun and Steinke 2016, Proposition 1.9), rounded up; with ξ nothing is known here."""
+        return None if self.xi else type(self)(round_up(Fraction(self.rho) * size * size))
 
 
 def steps_apart(

@@ -107,7 +107,7 @@ def _multiplier(noise: float, invocation: Invocation) -> float:
 dp_event.register(Gaussian, lambda own, use: dp.GaussianDpEvent(_multiplier(own.sigma, use)))
 dp_event.register(Laplace, lambda own, use: dp.LaplaceDpEvent(_multiplier(own.scale, use)))
 dp_event.register(RandomizedResponse, lambda own, use: dp.RandomizedResponseDpEvent(own.p, own.k))
-dp_event.register(ConcentratedBlackBox, lambda own, use: dp.ZCDpEvent(own.rho))
+dp_event.register(ConcentratedBlackBox, lambda own, use: dp.ZCDpEvent(own.rho, own.xi or 0.0))
 
 
 @dp_event.register(ContinualGaussian)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, widened
+from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, widened, within
 from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import Gaussian, Laplace, VectorNoise
 from dpaudit.mechanisms.base import ExactSource, Mechanism
@@ -26,6 +26,7 @@ from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
 from dpaudit.mechanisms.gaussian_histogram import GaussianHistogram
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
+from dpaudit.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian
 from dpaudit.plan import PrivateSelection
 
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 2.0**-16, 10.0
@@ -138,6 +139,18 @@ def _discrete_normal(
     law: DiscreteGaussian, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
     return as_int64(source.normal(law.sigma, values))
+
+
+@body(Mechanism.sample_exactly, TruncatedDiscreteGaussian)
+def _bounded_normal(
+    law: TruncatedDiscreteGaussian, values: NDArray[Any], sensitivity: float, source: ExactSource
+) -> NDArray[Any]:
+    """Drawn anew where it is beyond the bound."""
+
+    def draw(count: int) -> NDArray[np.int64]:
+        return as_int64(source.normal(law.sigma, np.zeros(count, dtype=np.int64)))
+
+    return as_int64(values.astype(object) + within(law.bound, values.shape, draw))
 
 
 # -- choices ---------------------------------------------------------------------------------------

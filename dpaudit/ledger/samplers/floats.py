@@ -19,6 +19,7 @@ from dpaudit.base.by_class import body
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.ledger.samplers import streams  # noqa: F401  # their bodies are registered too
+from dpaudit.ledger.samplers.grid import within
 from dpaudit.ledger.samplers.runs import drawn_candidates
 from dpaudit.mechanisms.additive import (
     AdditiveNoise,
@@ -35,6 +36,7 @@ from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
+from dpaudit.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian
 from dpaudit.plan import PrivateSelection
 
 Rng = np.random.Generator
@@ -113,6 +115,13 @@ def _discrete_normal(law: DiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[n
         drawn.append(accepted[:missing])
         missing -= len(drawn[-1])
     return np.concatenate(drawn).reshape(shape)
+
+
+@body(AdditiveNoise.noise, TruncatedDiscreteGaussian)
+def _bounded_normal(law: TruncatedDiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[np.int64]:
+    """Drawn anew where it is beyond the bound."""
+    whole = DiscreteGaussian(law.sigma)
+    return within(law.bound, shape, lambda count: whole.noise((count,), rng))
 
 
 # -- choices ---------------------------------------------------------------------------------------

@@ -116,6 +116,16 @@ def on_grid(
     return np.array([scaled(each) for each in released.ravel().tolist()]).reshape(released.shape)
 
 
+def within(
+    bound: int, shape: tuple[int, ...], draw: Callable[[int], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Integers of a size of at most ``bound``: each is drawn anew until it is one."""
+    found = draw(math.prod(shape))
+    while (beyond := np.flatnonzero(np.abs(found) > bound)).size:
+        found[beyond] = draw(beyond.size)
+    return found.reshape(shape)
+
+
 def as_int64(total: NDArray[Any]) -> NDArray[np.int64]:
     """Python's integers as those of 64 bits; what is beyond ±2^62 counts as that."""
     clipped: NDArray[np.int64] = np.clip(total, -(2**62), 2**62).astype(np.int64)

@@ -336,14 +336,16 @@ class BoundedRangePair(DominatingPair):
 
 @dataclass(frozen=True)
 class ConcentratedPair(DominatingPair):
-    """A pair of which only a bound on its Rényi divergences is known: at most α ρ.
+    """A pair of which only a bound on its Rényi divergences is known: at most ξ + α ρ.
 
     Attributes:
         rho: ρ of zero-concentrated differential privacy.
+        xi: ξ of it.
     """
 
     has_law: ClassVar[bool] = False
     rho: NonNegative
+    xi: NonNegative = 0.0
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """Unknown.
@@ -362,16 +364,16 @@ class ConcentratedPair(DominatingPair):
         return self.above(loss)
 
     def renyi(self, orders: ArrayLike) -> Floats:
-        """α ρ (Bun and Steinke 2016, Definition 1.1)."""
+        """ξ + α ρ (Bun and Steinke 2016, Definition 1.1)."""
         with np.errstate(over="ignore"):
-            return np.asarray(orders, dtype=np.float64) * self.rho
+            return self.xi + np.asarray(orders, dtype=np.float64) * self.rho
 
     @property
     def pure_epsilon(self) -> Fraction | float:
-        """Unknown, hence infinite."""
-        return math.inf if self.rho > 0 else Fraction(0)
+        """ξ, where that bounds all orders; else unknown, hence infinite."""
+        return math.inf if self.rho > 0 else Fraction(self.xi)
 
     @property
     def zcdp_rho(self) -> float:
-        """ρ itself."""
-        return self.rho
+        """ρ itself; infinite beside a ξ, which is none of ρ alone."""
+        return self.rho if not self.xi else math.inf

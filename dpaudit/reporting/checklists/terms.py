@@ -22,7 +22,12 @@ from dpaudit.accounting import Guarantee
 from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
-from dpaudit.mechanisms import Mechanism, StableHistogram, TruncatedLaplace
+from dpaudit.mechanisms import (
+    Mechanism,
+    StableHistogram,
+    TruncatedDiscreteGaussian,
+    TruncatedLaplace,
+)
 from dpaudit.plan import FixedSizeSampling, MetricBall, Plan, TrustModel
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
@@ -244,9 +249,12 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
     }
 
 
+_TELLING = TruncatedLaplace | TruncatedDiscreteGaussian | StableHistogram
+
+
 def _fails(mechanism: Mechanism) -> bool:
     """Tell whether its loss may be infinite, as far as its fields tell."""
-    telling = isinstance(mechanism, TruncatedLaplace | StableHistogram)
+    telling = isinstance(mechanism, _TELLING)
     return telling or getattr(mechanism, "delta", 0.0) > 0
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -137,18 +138,17 @@ class Examples:
 
 
 def _tensor(leaf: Any) -> Any:
-    """A tensor with rows; an array is taken as one."""
-    made = torch.from_numpy(leaf) if _is_array(leaf) else leaf
-    if not isinstance(made, torch.Tensor) or not made.ndim:
+    """A tensor with rows; an array is taken as one, and copied where torch cannot share it."""
+    made = leaf
+    if isinstance(leaf, np.ndarray):
+        with suppress(TypeError, ValueError):  # of texts, objects, or another order of bytes
+            made = torch.from_numpy(np.require(leaf, requirements=["C", "W"]))
+    if not isinstance(made, torch.Tensor) or made.layout is not torch.strided or not made.ndim:
         raise InputError(
-            f"data has a {type(leaf).__name__:.60}; it must be a tensor or an array with a row for "
-            "each example, or a tuple, a list or a dict of such."
+            f"data has a {type(leaf).__name__:.60}; it must be a dense tensor or an array with a "
+            "row for each example, or a tuple, a list or a dict of such."
         )
     return made.detach()
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"
 
 
 def usual_chunk(expected: float) -> int:

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -59,6 +60,9 @@ from dpaudit.training.gradients.examples import Examples, usual_chunk
 from dpaudit.training.gradients.reach import held_data
 
 _found = FindingTable(__name__)
+
+_SEEDS: WeakKeyDictionary[Ledger, dict[str, int]] = WeakKeyDictionary()
+"""Of the order of batches, by label: one for each, whoever goes on with it."""
 
 NOT_COVERED = (
     "That the loss reads nothing but its parameters and its one example: it runs in the process "
@@ -151,6 +155,12 @@ class Trainer:
         self._stream: Stream | None = None
         self._last: Floats | float = 0.0
         seed = validate.integer_at_least(0, seed=seed)
+        known = _SEEDS.setdefault(self.ledger, {})
+        if known.setdefault(at, seed) != seed:
+            raise InputError(
+                f"seed is {seed}, and the training began with {known[at]}; a unit may be in one "
+                "batch of each order, so keep it."
+            )
         self._batches = batches(self.ledger, self.declared, examples.names, seed)
 
     def _public(self, divisor: float | None, units: int) -> float:

@@ -79,6 +79,10 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             shift * rng.choice([1.0, 1.0, 0.5, 1e-3]),
         ),
         "truncated-laplace": lambda: _ended(rng),
+        "truncated-discrete-gaussian": lambda: (
+            {"sigma": between(rng, 0.2, 20.0), "bound": rng.choice([1, 3, 20, 300])},
+            rng.choice([1.0, 1.0, 2.0, 5.0]),
+        ),
         "stable-histogram": lambda: (_thresholded(rng), 1.0),
         "pure-black-box": lambda: ({"epsilon": epsilon(rng)}, 1.0),
         "approximate-black-box": lambda: (

@@ -12,7 +12,7 @@ from tests.benchmarks.soundness.uses import STREAMS, SUMS, Case, Use
 RELATIONS = ("add-remove", "replace-one", "zero-out", "metric-ball")
 SAMPLED = (*SUMS, "randomized-response", "exponential", "pure-black-box", "approximate-black-box")
 UNSAMPLED = ("top-k", "laplace-vector", "gaussian-vector", "staircase", "individual-gaussian",
-             "bit-vector-response")  # fmt: skip
+             "bit-vector-response", "truncated-discrete-gaussian")  # fmt: skip
 _DELTAS = (
     0.0,
     1e-300,

@@ -53,6 +53,7 @@ from dpaudit.mechanisms import (
     Staircase,
     SubsetSelection,
     TopK,
+    TruncatedDiscreteGaussian,
     TruncatedLaplace,
     UnaryEncoding,
 )
@@ -87,6 +88,7 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "stable-histogram": StableHistogram,
     "staircase": Staircase,
     "truncated-laplace": TruncatedLaplace,
+    "truncated-discrete-gaussian": TruncatedDiscreteGaussian,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
     "shuffled": Shuffled,

@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from accounting_builders import plan, use
 from examples import gaussian_invocation
 from mechanism_conformance import PrivacyConformance
 
-from dpaudit import Ledger, Plan
+from dpaudit import Ledger, Plan, checker
+from dpaudit.accounting import compose
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
@@ -150,3 +152,35 @@ def test_stated_noise_proves_nothing_but_says_how_far_values_are_apart():
     assert noise.pair(0.0).pure_epsilon == 0
     assert noise.distance(np.array([1.0, 2.0]), np.array([4.0, 0.0])) == 5
     assert Mechanism.parse(noise.to_dict()) == noise
+
+
+class TestConcentratedBlackBoxWithXi(PrivacyConformance):
+    mechanism = ConcentratedBlackBox(0.1, 0.3)
+    bad_parameters = ({"xi": -1.0}, {"xi": math.nan}, {"xi": math.inf}, {"rho": -1.0})
+
+
+@pytest.mark.parametrize("rho", [0.02, 0.5, 30.0])
+@pytest.mark.parametrize("xi", [1e-6, 0.4, 12.0])
+def test_xi_adds_up_and_is_added_to_what_rho_costs(rho, xi):
+    """ε(δ) of ρ and ξ is that of ρ, at whichever order, and ξ more (Bun and Steinke 2016)."""
+    for count in (1, 5):
+        both, alone = (
+            compose(plan(use(ConcentratedBlackBox(rho, each), count=count))) for each in (xi, None)
+        )
+        for delta in (1e-9, 1e-3):
+            found = both.epsilon(delta).upper
+            least = alone.epsilon(delta).upper + count * xi
+            assert least * (1 - 1e-3) <= found <= least * 1.02 + 1e-9
+    pair = ConcentratedBlackBox(rho, xi).pair(1)
+    assert pair.renyi([2.0, 5.0]) == pytest.approx([xi + 2 * rho, xi + 5 * rho])
+    assert pair.zcdp_rho == pair.pure_epsilon == math.inf
+
+
+def test_without_rho_xi_is_pure_and_without_xi_nothing_changes():
+    assert compose(plan(use(ConcentratedBlackBox(0.0, 0.3)))).epsilon(0.0).upper == 0.3
+    assert ConcentratedBlackBox(0.1, 0.0) == ConcentratedBlackBox(0.1)
+    assert ConcentratedBlackBox(0.1).to_dict() == {"kind": "concentrated-black-box", "rho": 0.1}
+    assert ConcentratedBlackBox(0.1, 0.3).for_group(2) is None
+    record = ConcentratedBlackBox(0.1, 0.3).to_dict()
+    with pytest.raises(checker.MissingError, match="ξ beside ρ"):
+        checker.uses_of(record, Fraction(1), 1, drawn=False)

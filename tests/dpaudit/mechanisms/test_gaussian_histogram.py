@@ -15,7 +15,11 @@ from dpaudit.accounting import compose, guarantee
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteGaussian, GaussianHistogram, StableHistogram
 
-mp.mp.dps = 40
+
+@pytest.fixture(autouse=True)
+def _precise():
+    with mp.workdps(40):
+        yield
 
 
 @cache

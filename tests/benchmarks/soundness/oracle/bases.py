@@ -16,7 +16,12 @@ import mpmath as mp
 import numpy as np
 
 from tests.benchmarks.soundness.oracle import closed
-from tests.benchmarks.soundness.oracle.integers import discrete_gaussian, discrete_laplace, table
+from tests.benchmarks.soundness.oracle.integers import (
+    discrete_gaussian,
+    discrete_laplace,
+    table,
+    truncated_gaussian,
+)
 from tests.benchmarks.soundness.oracle.laws import (
     BoundedRangeLaw,
     FiniteLaw,
@@ -265,6 +270,7 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "shuffled": _shuffled,
     "laplace": _laplace,
     "truncated-laplace": _truncated,
+    "truncated-discrete-gaussian": truncated_gaussian,
     "continual-laplace": _laplace,
     "discrete-laplace": discrete_laplace,
     "discrete-gaussian": discrete_gaussian,

@@ -60,6 +60,33 @@ def _step(k: int, shift: int, ratio: Number) -> Number:
     return ratio**k * ((1 - ratio) if k < shift else mp.mpf(1)) / (1 + ratio)
 
 
+def truncated_gaussian(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any] | None:
+    """At output k in s − B…B the loss is (2k − s)s/2σ²; beyond, one of both has no mass."""
+    sigma, bound, shift = facts["sigma"], facts["bound"], int(shifts[1])
+    if shift > 2 * bound:
+        return None
+    with mp.workdps(60):
+        square = 2 * closed.exact(sigma) ** 2
+        mass = {k: mp.exp(-mp.mpf(k * k) / square) for k in range(-bound, bound + 1)}
+        whole = mp.fsum(mass.values())
+        inside = range(shift - bound, bound + 1)
+        both = [(mass[k - shift] / whole, mass[k] / whole) for k in inside]
+        told = mp.fsum(mass[j] for j in range(bound - shift + 1, bound + 1)) / whole
+        losses = np.array([float((2 * k - shift) * shift / square) for k in inside])
+    p, q = (np.array([float(each[side]) for each in both]) for side in (0, 1))
+    failure = float(told)
+    if not (p > 0).all() or not (q > 0).all():
+        return None
+    law = FiniteLaw(losses, p, q, failure, failure, shift / sigma**2)
+    curve = partial(closed.table_delta, [*both, (told, mp.mpf(0))])
+    return {
+        "lower": lambda _: law,
+        "upper": law,
+        "curves": (curve, curve),
+        "range": (mp.inf, mp.inf),
+    }
+
+
 def discrete_gaussian(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any] | None:
     sigma, shift = facts["sigma"], int(shifts[1])
     reach = math.ceil(38.6 * sigma) + 1

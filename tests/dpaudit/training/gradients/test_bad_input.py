@@ -71,10 +71,16 @@ def half(parameters, example):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"data": [1.0, 2.0]}, "data has a float; it must be a tensor or an array with a row"),
-        ({"data": np.array(["a"])}, "data has a ndarray; it must be a tensor"),
-        ({"data": torch.tensor(1.0)}, "data has a Tensor; it must be a tensor or an array"),
+        (
+            {"data": [1.0, 2.0]},
+            "data has a float; it must be a dense tensor or an array with a row",
+        ),
+        ({"data": np.array(["a"])}, "data has a ndarray; it must be a dense"),
+        ({"data": torch.tensor(1.0)}, "data has a Tensor; it must be a dense tensor"),
+        ({"data": torch.eye(3).to_sparse()}, "data has a Tensor; it must be a dense tensor"),
+        ({"data": np.zeros(3, dtype=">f4")}, "data has a ndarray; it must be a dense tensor"),
         ({"data": torch.zeros(0, 3)}, "data has no rows"),
+        ({"loss": 5}, "raised TypeError"),
         ({"data": (torch.zeros(2), torch.zeros(3))}, "data has tensors of several lengths"),
         ({"data": ()}, "data has tensors of several lengths, or none"),
         ({"parameters": 5}, "parameters is a int; it must be a module, or a mapping"),
@@ -314,6 +320,12 @@ def test_layers_that_are_not_mapped_are_named(name, layer):
     assert sentence(error).startswith(
         f"the loss uses a {name}, which cannot be mapped over examples"
     )
+
+
+def test_arrays_that_torch_cannot_share_are_copied():
+    for data in (np.eye(3, dtype=np.float32)[::-1], np.eye(3, dtype=np.float32).T):
+        data.flags.writeable = False
+        assert next(made(data=data))["w"].shape == (3,)
 
 
 def test_a_frozen_part_is_not_trained():

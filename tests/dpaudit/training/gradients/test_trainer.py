@@ -331,6 +331,16 @@ def test_one_training_beside_another_of_one_label_makes_no_step_too_many():
         next(one)
 
 
+def test_one_order_of_batches_for_all_who_go_on():
+    """Of two orders a unit might be in two batches of one epoch."""
+    plan = Plan.dp_sgd(noise_multiplier=1.0, batching="disjoint", steps=6, epochs=2)
+    ledger = Ledger(plan, noise=FloatNoise())
+    next(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))
+    with pytest.raises(Exception, match="seed is 2, and the training began with 1"):
+        Trainer(direct, weights(), torch.eye(3), ledger, seed=2)
+    assert len(list(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))) == 5
+
+
 # -- correlated noise, adaptive clipping -----------------------------------------------------------
 
 
