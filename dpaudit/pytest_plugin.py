@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.auditing import ExecutionFields, Score
+    from dpaudit.auditing import ExecutionFields
+    from dpaudit.auditing.distinguishing.design import Given
     from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Rehearsal
     from dpaudit.mechanisms import Mechanism
     from dpaudit.project import AuditPair, Subject
@@ -64,7 +65,7 @@ def assert_private(
     claim: Claim | float | tuple[float, float],
     pair: AuditPair | tuple[Any, Any] | None = None,
     *,
-    score: Score | Sequence[Score] = (),
+    score: Given | Sequence[Given] = (),
     stop_early: bool = False,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
@@ -78,7 +79,8 @@ def assert_private(
         target: a mechanism, a subject, or a function ``f(data, rng)`` or ``f(data, rng, size)``.
         claim: the claim, or its ε, or (ε, δ).
         pair: two neighbours; a subject may do without.
-        score: further scores that are tried beside the target's own.
+        score: further scores, or functions of one output to a number, that are tried beside the
+            target's own.
         stop_early: stop at the refutation.
         fields: fields of :class:`dpaudit.auditing.Execution`, such as ``runs=50_000``.
 
@@ -105,7 +107,7 @@ def assert_private(
         target,
         pair=AuditPair(*pair) if isinstance(pair, tuple) else pair,
         claim=claim,
-        scores=score_tuple(score),
+        score=score_tuple(score),
         stop_early=stop_early,
         execution=execution.updated(fields),
     )

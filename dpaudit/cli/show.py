@@ -274,6 +274,12 @@ def audit(outcome: AuditOutcome) -> None:
     own = record.details.get("own_randomness")
     made = record.trainings or f"{record.runs} a side"
     facts.add_row("runs", f"{made}, {own or f'seed {record.seed}'}")
+    for example in record.details.get("examples", ()):
+        facts.add_row("for example", escape(example))
+    if tested := record.details.get("tested"):
+        facts.add_row("tested", escape(tested.removeprefix("Tested: ")))
+    for name, kind in record.details.get("unique_fields", {}).items():
+        facts.add_row("unique field", escape(f"{name} {_UNIQUE[kind]}."))
     for name, value in _attack(record):
         facts.add_row(name, escape(value))
     if record.power:
@@ -283,6 +289,17 @@ def audit(outcome: AuditOutcome) -> None:
     say(facts)
     for finding in outcome.findings:
         _print_finding(finding)
+
+
+_UNIQUE = {
+    "undeclared": "differs in nearly every run: an adversary who knows what it is may compute from "
+    "it what no search finds (the noise of a seed, an order of calls); declare it by --field "
+    "FIELD=KIND, one of random, seed, time, or try a --score",
+    "random": "is declared to be drawn afresh, independent of data and noise; nobody tested that",
+    "seed": "is declared to be a seed or a key; who knows it may compute what was drawn from it, "
+    "so try a --score that does",
+    "time": "is declared to be a time; how long code takes may depend on data, and was not tested",
+}
 
 
 def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -191,6 +191,8 @@ _THROUGH = "through_run is given with exact, every_pair, pair or code; it finds 
 _COMMAND = "--set and --through-run are of subjects; --command has neither."
 _MODELS = "--shadows and --targets are of an --attack with models of its own."
 _OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
+_LIKELIHOOD = "score is given with {name}, which has the exact likelihood ratio; leave it out."
+_FIELDS = "fields are given with {name}, which looks at releases alone; leave them out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
 _OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
 _OBJECT = "{name} is given for no name; the target is an object."
@@ -205,12 +207,14 @@ _REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("target", ("exact", "every_pair", "code"), (), _OF_FILE),
     ("claim", ("epsilon", "delta"), (), _STATED),
     ("object", _OF_NAMES, (), _OBJECT),
-    ("canaries", ("command", "pair", "data", "through_run"), (), _WITH),
+    ("canaries", ("command", "pair", "data", "through_run", "score", "fields"), (), _WITH),
     *((name, (), ("canaries",), _WITHOUT) for name in ("attack", "shadows", "targets")),
     *((name, (), ("models",), _MODELS) for name in ("shadows", "targets")),
     ("through_run", ("pair",), (), _OWN_PAIR),
     ("command", ("settings", "through_run"), (), _COMMAND),
     ("data", ("pair",), (), "--data is given with --pair; keep one of them."),
+    ("score", ("through_run", "exact"), (), _LIKELIHOOD),
+    ("fields", ("through_run", "exact"), (), _FIELDS),
 )
 """A field, those that have no meaning beside it, those without which it has none, and what is said
 of it: in the words of whoever can ask for it, a project file (which gives no target) or the command
@@ -266,6 +270,40 @@ def _read_pair(value: object) -> AuditPair:
     return AuditPair(x, x_prime, "given")
 
 
+FIELD_KINDS = ("random", "seed", "time")
+"""What a field may be that differs in nearly every run."""
+
+
+def read_fields(value: object) -> dict[str, str]:
+    """Kinds of fields by their names.
+
+    Raises:
+        InputError: if it is no such table.
+    """
+    if not isinstance(value, Mapping):
+        raise InputError(f"fields is {shown(value)}; it must be a table of names and kinds.")
+    for kind in value.values():
+        toml_tables.chosen(FIELD_KINDS, fields=kind)
+    return {**value}
+
+
+def parse_fields(texts: Sequence[str]) -> dict[str, str]:
+    """``FIELD=KIND`` texts; a field may hold ``=``.
+
+    Raises:
+        InputError: if one has no ``=``, or another kind.
+    """
+    parts = [text.rpartition("=") for text in texts]
+    if wrong := [kind for name, _, kind in parts if not name]:
+        raise InputError(f"--field is {shown(wrong[0])}; it must be FIELD=KIND.")
+    return read_fields({name: kind for name, _, kind in parts})
+
+
+def _score(name: object) -> tuple[str]:
+    """The name of a score as it is typed or written."""
+    return (validate.text(score=name),)
+
+
 @dataclass(frozen=True)
 class AuditRequest(Checked):
     """A request: what is attacked, what is tested of it, on which neighbours, by how many runs.
@@ -290,6 +328,7 @@ class AuditRequest(Checked):
         through_run: attack what the subject's real run releases, on a neighbour of its data.
         code: ``FILE.py:function`` to attack in place of the subject's own releases.
         arguments: values of further parameters of the function, by name.
+        fields: what fields are that differ in nearly every run, by their names: random, seed, time.
         epsilon: the ε under test; the claim's where not given.
         delta: the δ under test; the claim's where not given, and 0 where ε is.
         claim: what is tested, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1',
@@ -305,7 +344,8 @@ class AuditRequest(Checked):
             rmia-offline.
         shadows: models that such an attack trains to learn from; 32.
         targets: models that it attacks; 1.
-        scores: further scores, among which and its own the pilot picks one.
+        score: a further score, a function of one output to a number, that the pilot compares with
+            the audit's own.
         stop_early: stop at the refutation.
         seconds: about how long the draws of a real run may take; fewer are made then.
         execution: how many runs are drawn, and how.
@@ -330,6 +370,9 @@ class AuditRequest(Checked):
     arguments: Mapping[str, Any] = field(
         default_factory=dict, metadata=asked("--arg NAME=JSON", parse_arguments)
     )
+    fields: Mapping[str, str] = field(
+        default_factory=dict, metadata=asked("--field FIELD=KIND", parse_fields, read_fields)
+    )
     epsilon: NonNegative | None = field(default=None, metadata=asked("--epsilon NUMBER"))
     delta: Probability | None = field(default=None, metadata=asked("--delta NUMBER"))
     claim: Claim | None = field(
@@ -344,7 +387,9 @@ class AuditRequest(Checked):
     attack: str | None = field(default=None, metadata=typed("--attack KIND"))
     shadows: int | None = field(default=None, metadata=typed("--shadows N"))
     targets: int | None = field(default=None, metadata=typed("--targets N"))
-    scores: tuple[Any, ...] = ()
+    score: tuple[Any, ...] = field(
+        default=(), metadata=asked("--score FILE.py:function", _score, _score)
+    )
     stop_early: bool = False
     seconds: float | None = None
     execution: Execution = DEFAULTS
@@ -438,7 +483,8 @@ class AuditRequest(Checked):
 
 
 def _is_given(value: object) -> bool:
-    return not (value is None or value is False or (isinstance(value, Mapping) and not value))
+    empty = isinstance(value, Mapping | tuple) and not value
+    return not (value is None or value is False or empty)
 
 
 REPEATABLE = AuditRequest(execution=Execution(confidence=0.99, seed=0))

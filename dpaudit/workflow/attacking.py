@@ -35,6 +35,7 @@ from dpaudit.auditing import (
     search_pairs,
 )
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
+from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
@@ -43,6 +44,7 @@ from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.validate import shown
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.verdicts import contradicts
@@ -580,7 +582,7 @@ def attack(request: AuditRequest) -> AuditRecord:
     if isinstance(target, Mechanism):
         declared, release = WhiteBox.of(target, pair), target.release_many
         if declared is not None:
-            request = replace(request, scores=(declared, *request.scores))
+            request = replace(request, score=(declared, *request.score))
     else:
         release = BlackBox(target, arguments=request.arguments)
     return attack_code(request, release, pair, claim, claim.curve, name)
@@ -603,13 +605,16 @@ def attack_subject(
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
     with attack_progress(request, label) as execution:
         return [
-            audit_subject(
-                subject,
-                pair,
-                claim=claim,
-                score=request.scores,
-                stop_early=request.stop_early,
-                execution=execution,
+            as_asked(
+                audit_subject(
+                    subject,
+                    pair,
+                    claim=claim,
+                    score=given_scores(request),
+                    stop_early=request.stop_early,
+                    execution=execution,
+                ),
+                request,
             )
             for pair in pairs
         ]
@@ -629,17 +634,46 @@ def attack_code(
         InputError: if the code cannot be attacked.
     """
     with attack_progress(request, label) as execution:
-        return audit_release(
+        found = audit_release(
             release,
             pair,
             epsilon=claim.epsilon,
             delta=claim.delta,
             curve=curve,
-            score=request.scores,
+            score=given_scores(request),
             learn=learn_scores,
             stop_early=request.stop_early,
             execution=execution,
         )
+    return as_asked(found, request)
+
+
+def as_asked(record: AuditRecord, request: AuditRequest) -> AuditRecord:
+    """The record, with the score that was named and what is declared of unique fields.
+
+    Raises:
+        InputError: if a field is declared that does not differ in nearly every run.
+    """
+    unique = record.details.get("unique_fields", {})
+    if other := request.fields.keys() - set(unique):
+        named = ", ".join(unique) or "no field does"
+        raise InputError(
+            f"--field names {shown(min(other))}, which does not differ in nearly every run; of "
+            f"this code {named}."
+        )
+    typed = [each for each in request.score if isinstance(each, str)]
+    told: dict[str, Any] = {"given_score": typed[0]} if typed else {}
+    if request.fields:
+        told["unique_fields"] = unique | request.fields
+    return replace(record, details={**record.details, **told})
+
+
+def given_scores(request: AuditRequest) -> tuple[Score, ...]:
+    """The scores of a request; those that are named ``FILE.py:f`` are loaded."""
+    return tuple(
+        OutputScore(load_function(each), each.rpartition(":")[2]) if isinstance(each, str) else each
+        for each in request.score
+    )
 
 
 @contextmanager

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpaudit.auditing.distinguishing.choosing import Learner, learn_scores, why_none_is_learned
-from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
@@ -48,29 +48,84 @@ def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
 
 RARE_SHARE = 0.1
 """Of the error rate of a point, what goes to a rare event where there is one."""
+HELD_SHARE = 0.02
+"""And what goes to each event that an output holds a value of one side alone."""
 RARE_PILOT = 1_000
 """Runs a side from which on a pilot can show one."""
 
 
+@dataclass
+class Arm:
+    """An event that takes a share of the error rate of a point, and how often it happened.
+
+    Attributes:
+        event: fixed before the runs that are counted.
+        share: of the error rate.
+        score: place of the score that the event is of.
+        told: says of the event what it is, if it can.
+        label: in the details of a record.
+        counts: so far; None before the first run.
+    """
+
+    event: Event
+    share: float = 1.0
+    score: int = 0
+    told: Words | None = None
+    label: str = "rare"
+    counts: PairCounts | None = None
+    _bounds: dict[tuple[PairCounts, float, float], float] = field(default_factory=dict)
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Count the event in rows of scores, shape (n, scores)."""
+        old = (0, 0, 0, 0) if self.counts is None else astuple(self.counts)
+        new = astuple(self.event.count(x[:, self.score], x_prime[:, self.score]))
+        self.counts = PairCounts(*map(sum, zip(old, new, strict=True)))
+
+    def bound(self, delta: float, error: float) -> float:
+        """Exact lower bound on ε at the event's share of an error; 0 before the first run."""
+        if self.counts is None:
+            return 0.0
+        key = self.counts, delta, error
+        if key not in self._bounds:
+            self._bounds[key] = joint_lower_bound(self.counts, delta, 1 - self.share * error)
+        return self._bounds[key]
+
+    def details(self) -> dict[str, Any]:
+        """Event, direction and counts."""
+        return {
+            "direction": self.event.direction.value,
+            "event": self.event.to_dict(),
+            "counts": None if self.counts is None else self.counts.to_dict(),
+        }
+
+
 class PointNull:
-    """The exact joint test of one event on a number of runs fixed in advance.
+    """The exact joint test of events on a number of runs fixed in advance.
 
     Args:
         claim: (ε, δ).
         event: that is tested.
-        rare: another one, which takes ``RARE_SHARE`` of the error rate.
+        further: others, each with a share of the error rate; the event has the rest.
 
     Attributes:
         scores: of both sides, of some of the runs, for forecasts.
     """
 
-    def __init__(self, claim: Claim, event: Event, rare: Event | None = None) -> None:
-        self.event = event
-        self.counts: PairCounts | None = None
-        self._rare = None if rare is None else PointNull(claim, rare)
+    def __init__(self, claim: Claim, event: Event, further: Sequence[Arm] = ()) -> None:
+        self.share = 1 - math.fsum(each.share for each in further)
+        self._main, self._further = Arm(event, self.share), further
         self.scores: Both = (np.empty(0), np.empty(0))
         self._delta = claim.delta
-        self._bounds: dict[tuple[PairCounts, float], float] = {}
+
+    @property
+    def event(self) -> Event:
+        """The event that has most of the error rate."""
+        return self._main.event
+
+    @property
+    def counts(self) -> PairCounts | None:
+        """Those of this event so far."""
+        return self._main.counts
 
     @property
     def runs(self) -> int:
@@ -78,32 +133,25 @@ class PointNull:
         return 0 if self.counts is None else self.counts.runs
 
     def update(self, x: Floats, x_prime: Floats) -> None:
-        """Count the event, and keep some scores for forecasts."""
-        self.scores = _kept(self.scores, x, x_prime)
-        if self._rare is not None:
-            self._rare.update(x, x_prime)
-        old = (0, 0, 0, 0) if self.counts is None else astuple(self.counts)
-        new = astuple(self.event.count(x, x_prime))
-        self.counts = PairCounts(*map(sum, zip(old, new, strict=True)))
+        """Count the events in scores, shape (n,) or (n, scores); keep some for forecasts."""
+        x, x_prime = (side.reshape(len(side), -1) for side in (x, x_prime))
+        self.scores = _kept(self.scores, x[:, 0], x_prime[:, 0])
+        for arm in self._arms:
+            arm.update(x, x_prime)
 
     def lower_bound(self, confidence: float) -> float:
-        """Exact lower bound, the larger of the two events'; 0 before the first run."""
-        return max(each._bound(1 - share * (1 - confidence)) for each, share in self._arms)
+        """Exact lower bound, the largest of the events'; 0 before the first run."""
+        error = round(1 - confidence, 12) or 1 - confidence  # .05, not .05 and a rounding
+        return max(arm.bound(self._delta, error) for arm in self._arms)
 
     @property
-    def _arms(self) -> list[tuple[PointNull, float]]:
-        """Both events, with their shares of the error rate."""
-        if self._rare is None:
-            return [(self, 1.0)]
-        return [(self, 1 - RARE_SHARE), (self._rare, RARE_SHARE)]
+    def _arms(self) -> list[Arm]:
+        return [self._main, *self._further]
 
-    def _bound(self, confidence: float) -> float:
-        if self.counts is None:
-            return 0.0
-        key = self.counts, confidence
-        if key not in self._bounds:
-            self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence)
-        return self._bounds[key]
+    @property
+    def decisive(self) -> Arm:
+        """The event of the largest bound at the usual confidence."""
+        return max(self._arms, key=lambda arm: arm.bound(self._delta, 0.05))
 
     def event_in_words(self, name: str, told: Words | None = None) -> str:
         """The event, and under which neighbour it is the likelier one.
@@ -112,15 +160,13 @@ class PointNull:
             name: says what a score is.
             told: says of an event what it is, if it can.
         """
-        # Of both, that of the larger bound at the usual confidence.
-        decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
-        event = decisive.event
-        if decisive.is_certain:
+        decisive = self.decisive
+        event, told = decisive.event, decisive.told or told
+        if decisive is self._main and self.is_certain:
             return "none: nothing that was looked at tells the neighbours apart"
         words, _, _ = event.describe().rpartition(" (")
-        likelier = "x" if event.direction is Direction.FORWARD else "x'"
         shown = (told and told(event)) or words.replace("score", name)
-        return f"{shown}, likelier under {likelier}"
+        return f"{shown}, likelier under {event.direction.sides[0]}"
 
     @property
     def is_certain(self) -> bool:
@@ -131,15 +177,10 @@ class PointNull:
         return (counts.hits, counts.other_hits) == (counts.runs, counts.other_runs)
 
     def details(self) -> dict[str, Any]:
-        """Event, direction and counts, and those of the rare event."""
-        rare = {} if self._rare is None else {"rare": self._rare.details()}
-        return rare | {
-            "test": "exact joint test",
-            "test_runs": self.runs,
-            "direction": self.event.direction.value,
-            "event": self.event.to_dict(),
-            "counts": None if self.counts is None else self.counts.to_dict(),
-        }
+        """Event, direction and counts, and those of the other events."""
+        further = {each.label: each.details() for each in self._further}
+        known = {"test": "exact joint test", "test_runs": self.runs}
+        return further | known | self._main.details()
 
 
 class AnytimeNull:
@@ -158,7 +199,8 @@ class AnytimeNull:
         return self._process.pairs
 
     def update(self, x: Floats, x_prime: Floats) -> None:
-        """Bet on further pairs."""
+        """Bet on further pairs, by the first of their scores."""
+        x, x_prime = (side.reshape(len(side), -1)[:, 0] for side in (x, x_prime))
         self.scores = _kept(self.scores, x, x_prime)
         self._process.update(x, x_prime)
 
@@ -359,9 +401,10 @@ def require_enough_runs(
         TooFewRunsError: saying how many runs are needed.
     """
     possible = error > 0 and claim.epsilon <= 30
-    fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
+    left = 1 - 2 * HELD_SHARE
+    fewest = fewest_runs(claim.epsilon, claim.delta, left * error) if possible else _NEVER
     if RARE_PILOT <= fewest < _NEVER:
-        fewest = fewest_runs(claim.epsilon, claim.delta, error * (1 - RARE_SHARE))
+        fewest = fewest_runs(claim.epsilon, claim.delta, (left - RARE_SHARE) * error)
     needed = _runs_in_all(fewest, test_runs) if fewest < _NEVER else _NEVER
     if runs >= needed:
         return
@@ -446,8 +489,13 @@ class Design:
 
     @property
     def encodable(self) -> bool:
-        """Whether outputs may be encoded, as no score that is given looks at them."""
-        return not self.scores and self.learner is learn_scores
+        """Whether outputs may be encoded, as no score that is given takes plain numbers alone."""
+        return len(self.own) == len(self.scores) and self.learner is learn_scores
+
+    @property
+    def own(self) -> tuple[OutputScore, ...]:
+        """The scores that take outputs of any kind."""
+        return tuple(each for each in self.scores if isinstance(each, OutputScore))
 
     def point_refutes(self, point: Null) -> bool:
         """Tell whether the test of (ε, δ) alone refutes at its share."""
@@ -473,7 +521,7 @@ class Design:
         begin with the first run.
         """
         arrays = math.prod(shape) > 1
-        if self.stop_early and (self.scores or not arrays):
+        if self.stop_early and (len(self.scores) > len(self.own) or not arrays):
             return 0
         plain = pilot_size(runs)
         return round(LEARNING * plain) if self.learner is not None and arrays else plain
@@ -486,15 +534,19 @@ class Design:
         return "" if why is None else f"No score was learned: {why}"
 
 
-def score_tuple(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
+Given: TypeAlias = Score | Callable[[Any], Any]
+"""A score that is given: of many outputs, or a plain function of one."""
+
+
+def score_tuple(score: Given | Sequence[Given] | None) -> tuple[Score, ...]:
     """The given scores as a tuple: none, one, or several."""
-    if score is None:
-        return ()
-    return (score,) if isinstance(score, Score) else tuple(score)
+    given = () if score is None else (score,) if callable(score) else score
+    return tuple(each if isinstance(each, Score) else OutputScore(each) for each in given)
 
 
 def learner_for(learn: bool | Learner | None, scores: Sequence[Score]) -> Learner | None:
-    """Return what learns scores; by default dpaudit's own learner where there is no score."""
+    """Return what learns scores; by default dpaudit's own where no score takes plain numbers."""
     if callable(learn):
         return learn
-    return learn_scores if learn or (learn is None and not scores) else None
+    own = all(isinstance(each, OutputScore) for each in scores)
+    return learn_scores if learn or (learn is None and own) else None

@@ -25,12 +25,15 @@ from dpaudit.auditing.distinguishing.choosing import (
     why_none_is_learned,
 )
 from dpaudit.auditing.distinguishing.design import (
+    HELD_SHARE,
     RARE_PILOT,
     RARE_SHARE,
     AnytimeNull,
+    Arm,
     Curve,
     CurveNull,
     Design,
+    Given,
     Null,
     PointNull,
     RatesNull,
@@ -46,19 +49,16 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
     Trials,
 )
+from dpaudit.auditing.distinguishing.forms import Form, digests, forms
+from dpaudit.auditing.distinguishing.held import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
-from dpaudit.auditing.distinguishing.scores import FlaggedScore, Score, flag_values, score_outputs
-from dpaudit.auditing.distinguishing.vocabulary import (
-    Form,
-    Vocabulary,
-    digests,
-    forms,
-    require_answers,
-)
+from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.distinguishing.telling import Fields
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
-from dpaudit.auditing.evidence.types import Both, Event
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim
@@ -69,6 +69,7 @@ WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""
 MOST_HELD = 2**26
 """Size of the forms from which a vocabulary is made."""
+_RAISES = "the mechanism raises in every run on both sides; mend it first."
 VOCABULARY_SHARE = 3
 """Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 
@@ -80,7 +81,7 @@ def audit_release(
     epsilon: float,
     delta: float = 0.0,
     curve: Curve | None = None,
-    score: Score | Sequence[Score] | None = None,
+    score: Given | Sequence[Given] | None = None,
     learn: bool | Learner | None = None,
     method: str | None = None,
     stop_early: bool = False,
@@ -101,7 +102,9 @@ def audit_release(
         curve: claimed δ as a function of an array of ε, such as a plan's privacy curve; the claim
             is then this whole curve as well.
         score: a frozen score, or several of which the pilot picks one; without it the output
-            itself (numbers), or a score that is learned on the pilot (arrays).
+            itself (numbers), or a score that is learned on the pilot (arrays). A function of one
+            output, whatever that is, to a number is such a score too; the scores that would be
+            tried without it are tried beside it.
         learn: whether the pilot also learns scores and compares them with the given ones; by
             default only where none is given. Or what learns them: a function of outputs on x and
             on x', each of shape (n, …), that gives scores.
@@ -131,12 +134,16 @@ def audit_release(
             execution = execution.updated({"own_randomness": True})
     experiment = Experiment.of(release, pair, execution)
     missing = why_none_is_learned() if learn is True else None
+    if design.own and design.encodable:
+        return _audited(experiment, design, execution, method, missing, _RAISES)
     try:
         return _audited(experiment, design, execution, method, missing)
     except (NotPlainError, OneSideNotPlainError) as error:
         if not design.encodable:
             raise
-        return _audited(experiment, design, execution, method, missing, str(error))
+        reason = str(error)
+    # Out of the handler, as what code raises would else have this error as its context.
+    return _audited(experiment, design, execution, method, missing, reason)
 
 
 def _audited(
@@ -182,7 +189,7 @@ def _audited(
         if pilot == 0:
             outcome = _sequential(trials, design, runs)
         else:
-            spent = _learn_vocabulary(trials, pilot, reason) if reason else 0
+            spent = _learn_vocabulary(trials, design, pilot, reason) if reason else 0
             outcome = _two_stages(trials, design, runs, pilot, spent)
     return outcome.record(design, experiment, replace(shown, shape=shape), method)
 
@@ -194,7 +201,7 @@ def _types_differ(experiment: Experiment) -> bool:
     return len(one) == len(other) == 1 and one != other
 
 
-def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
+def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -> int:
     """Let outputs be encoded from now on; how many runs of the pilot that may take."""
     runs = max(1, pilot // VOCABULARY_SHARE)
     trials.experiment = replace(trials.experiment, encoder=forms)
@@ -206,7 +213,9 @@ def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
         if held > MOST_HELD:
             break
     require_answers((x, x_prime), reason)
-    trials.experiment = replace(trials.experiment, encoder=Vocabulary.of(x, x_prime))
+    vocabulary = Vocabulary.of(x, x_prime, HeldValues.of(trials.experiment.pair))
+    encoder = replace(vocabulary, own=design.own)
+    trials.experiment = replace(trials.experiment, encoder=encoder)
     return runs
 
 
@@ -216,17 +225,21 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     code = release.function if isinstance(release, BlackBox) else release
     arguments = release.arguments if isinstance(release, BlackBox) else {}
     return {
-        "release": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code)),
+        "release": _name(code),
         **({"arguments": as_json({**arguments})} if arguments else {}),
         "pair": as_json([experiment.pair.x, experiment.pair.x_prime]),
         "seed": experiment.seed,
         "runs": runs,
         "claim": design.claim.to_dict(),
         "confidence": design.confidence,
-        "scores": [repr(score) for score in design.scores],
+        "scores": [_name(score) for score in design.scores],
         "curve": design.curve is not None,
         "stop_early": design.stop_early,
     }
+
+
+def _name(code: object) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code))
 
 
 def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: int = 0) -> Outcome:
@@ -234,7 +247,8 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
     # Runs of the stage PILOT may have called for the encoding, and may not choose an event as well.
     stage = Stage.ENCODED_PILOT if spent else Stage.PILOT
     outputs = trials.whole(stage, pilot - spent)
-    fixed = [*design.scores, *_first_scores(trials, design, outputs[0])]
+    given = () if spent else design.scores  # encoded, they are columns
+    fixed = [*given, *_first_scores(trials, design, outputs[0])]
     test_runs = runs - pilot
     curve = design.curve_null()
     if curve is not None and fixed:
@@ -247,17 +261,21 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = flag_values(choice.score, *outputs, trials.experiment.pair)
+    score = choice.score
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
-    point: Null = (
-        AnytimeNull(design.claim)
-        if design.stop_early
-        else PointNull(design.claim, choice.event, _rare_event(design, score, outputs, test_runs))
-    )
+    point: Null = AnytimeNull(design.claim)
+    scores, fields = [score], _fields(trials, outputs)
+    if not design.stop_early:
+        # A replay scores what a ledger released, which holds no value itself.
+        replayed = getattr(score, "runs_code", False)
+        shows, held = ([], []) if replayed else _held_values(trials, outputs)
+        scores += shows
+        rare = _rare_event(design, score, outputs, test_runs)
+        point = PointNull(design.claim, choice.event, [*rare, *held])
     _tolerate(trials, outputs[0])
-    used = _feed(trials, design, score, test_runs, point, curve)
-    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0)
+    used = _feed(trials, design, scores, test_runs, point, curve)
+    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0, fields)
 
 
 def _tolerate(trials: Trials, outputs: Floats) -> None:
@@ -267,17 +285,41 @@ def _tolerate(trials: Trials, outputs: Floats) -> None:
         trials.experiment = replace(trials.experiment, encoder=plain)
 
 
-def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
-    """Return what may happen so rarely that it moves no other bound; None of a small pilot."""
+def _fields(trials: Trials, outputs: Both) -> Fields:
+    """The outputs of a pilot, with what their entries are called."""
+    encoder = trials.experiment.encoder
+    if isinstance(encoder, Vocabulary):
+        return Fields(outputs, encoder.names, encoder.unique)
+    return Fields(outputs)
+
+
+def _held_values(trials: Trials, outputs: Both) -> tuple[list[Score], list[Arm]]:
+    """The score of values that one side alone holds, and its events; neither without such values.
+
+    The score is the second of those that are counted.
+    """
+    encoder, score = trials.experiment.encoder, None
+    if isinstance(encoder, Vocabulary):
+        held, score = encoder.held, encoder.shows
+    else:
+        held = HeldValues.of(trials.experiment.pair).with_repeats(*outputs)
+    arms = [
+        Arm(each, HELD_SHARE, 1, held.in_words, f"held by {each.direction.sides[0]}")
+        for each in held.events
+    ]
+    return [score or held] if arms else [], arms
+
+
+def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> list[Arm]:
+    """Return what may happen so rarely that it moves no other bound; nothing of a small pilot."""
     if len(outputs[0]) < RARE_PILOT:
-        return None
+        return []
     x, x_prime = (score_outputs(score, side) for side in outputs)
-    if isinstance(score, FlaggedScore) and (event := score.alone(x, x_prime)) is not None:
-        return event
     confidence = 1 - RARE_SHARE * (design.point_error or design.error)
-    return choose_event(
+    event = choose_event(
         x, x_prime, design.claim.delta, test_runs=test_runs, confidence=confidence, rare=True
     )
+    return [Arm(event, RARE_SHARE)]
 
 
 def _first_scores(trials: Trials, design: Design, outputs: Floats) -> Sequence[Score]:
@@ -293,25 +335,25 @@ def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
     _tolerate(trials, shown)
-    used = _feed(trials, design, score, runs, point, curve)
+    used = _feed(trials, design, [score], runs, point, curve)
     return Outcome(score, point, curve, used, 0)
 
 
 def _feed(
     trials: Trials,
     design: Design,
-    score: Score,
+    scores: Sequence[Score],
     runs: int,
     point: Null,
     curve: CurveNull | RatesNull | None,
 ) -> int:
     """Test runs, up to ``runs`` or to the refutation; how many were used."""
     used = 0
-    for x, x_prime in trials.stage(Stage.TEST, runs, score):
+    for x, x_prime in trials.stage(Stage.TEST, runs, scores):
         used += len(x)
         point.update(x, x_prime)
         if curve is not None:
-            curve.update(x, x_prime)
+            curve.update(x[:, 0], x_prime[:, 0])
         if design.stop_early and (
             (curve is not None and curve.refuted) or design.point_refutes(point)
         ):

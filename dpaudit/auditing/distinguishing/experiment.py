@@ -44,6 +44,8 @@ from dpaudit.auditing.children import (
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
+    RefusedError,
+    ScoreError,
     attempt,
     check_outputs,
     copies,
@@ -261,10 +263,6 @@ def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
     return (list(group) for _, group in groupby(parts, key=child))
 
 
-class RefusedError(InputError):
-    """A check of dpaudit refuses the data."""
-
-
 class OneSidedError(InconclusiveError):
     """The code fails on the data of one side."""
 
@@ -337,7 +335,7 @@ class Experiment:
                 f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
-            if isinstance(error, NotPlainError) and not tested:
+            if isinstance(error, ScoreError) or (isinstance(error, NotPlainError) and not tested):
                 raise
             raise RefusedError(f"the mechanism failed {where}: {error_summary(error)}") from None
         except KeyboardInterrupt:
@@ -364,10 +362,10 @@ class Experiment:
             "larger timeout."
         )
 
-    def both(self, chunk: Chunk, score: Score | None = None) -> Both:
-        """Outputs (or, given a score, their scores) of both sides of a chunk, drawn in children."""
+    def both(self, chunk: Chunk, scores: Sequence[Score] = ()) -> Both:
+        """Outputs (or, given scores, those) of both sides of a chunk, drawn in children."""
         with self.drawing() as draw:
-            return scored(draw(chunk), score)
+            return scored(draw(chunk), scores)
 
     @contextlib.contextmanager
     def drawing(self, reseeded: Sequence[Any] | None = None) -> Iterator[Callable[[Chunk], Both]]:
@@ -478,16 +476,19 @@ class Trials:
     _stage: tuple[Stage, int] = field(default=(Stage.CHECK, 0), init=False)
 
     def stage(
-        self, stage: Stage, runs: int, score: Score | None = None
+        self, stage: Stage, runs: int, scores: Sequence[Score] = ()
     ) -> Generator[Both, None, None]:
-        """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
+        """The chunks of a stage, in order; a consumer that stops early starts no further ones.
+
+        Given scores, outputs are rows of those, shape (n, scores).
+        """
         self._seen, self._stage = [], (stage, runs)
         journal = None if stage is Stage.VOCABULARY else self.journal
         # One number in the journal for stage and vocabulary: rows of another one are not the same.
         place = stage + len(Stage) * getattr(self.experiment.encoder, "number", 0)
         known = {} if journal is None else journal.finished(place)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]
-        with contextlib.closing(self._fresh(todo, runs, score)) as fresh:
+        with contextlib.closing(self._fresh(todo, runs, scores)) as fresh:
             for chunk in chunks(stage, runs):
                 both = known.get(chunk.number)
                 if both is None:
@@ -502,12 +503,12 @@ class Trials:
                 yield both
 
     def _fresh(
-        self, todo: Sequence[Chunk], runs: int, score: Score | None
+        self, todo: Sequence[Chunk], runs: int, scores: Sequence[Score]
     ) -> Generator[Both, None, None]:
         if self.execution.workers > 1 or self.execution.dask is not None:
-            yield from self.mapped(partial(self.experiment.both, score=score), todo)
+            yield from self.mapped(partial(self.experiment.both, scores=scores), todo)
         else:
-            yield from (scored(both, score) for both in self.experiment.drawn(todo, runs))
+            yield from (scored(both, scores) for both in self.experiment.drawn(todo, runs))
 
     def whole(self, stage: Stage, runs: int) -> Both:
         """All of a stage, each side of shape (runs, …).
@@ -532,11 +533,11 @@ class Trials:
         require_independent(both, shared, [part.size for part in parts])
 
 
-def scored(both: Both, score: Score | None) -> Both:
-    """Outputs, or their scores where a score is given."""
-    if score is None:
+def scored(both: Both, scores: Sequence[Score]) -> Both:
+    """Outputs, or where scores are given rows of them, shape (n, scores)."""
+    if not scores:
         return both
-    x, x_prime = (_scored(score, side) for side in both)
+    x, x_prime = (np.stack([_scored(each, side) for each in scores], axis=1) for side in both)
     return x, x_prime
 
 

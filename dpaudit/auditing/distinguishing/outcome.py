@@ -22,12 +22,13 @@ from dpaudit.auditing.distinguishing.design import CurveNull, Design, Null, Poin
 from dpaudit.auditing.distinguishing.experiment import Experiment
 from dpaudit.auditing.distinguishing.preflight import Preflight
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox, score_outputs
+from dpaudit.auditing.distinguishing.telling import Fields, rates_in_words
 from dpaudit.auditing.evidence.eprocess import curve_points, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.joint import power, single_ratio
-from dpaudit.auditing.evidence.types import Both
+from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import AuditRecord
+from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project.subject import AuditPair
 
@@ -126,6 +127,12 @@ class Forecast:
         """Test runs a side."""
         return self.point.runs
 
+    @property
+    def _error(self) -> float:
+        """Of the event that has most of the error rate."""
+        share = self.point.share if isinstance(self.point, PointNull) else 1.0
+        return share * self.design.point_error
+
     def rates(self) -> tuple[float, float]:
         """(p, q) of the tested event, within the claim."""
         assert isinstance(self.point, PointNull)
@@ -174,7 +181,7 @@ class Forecast:
 
         mixed = [rng.permutation(side) for side in sides]
         pilot, rest = [side[:drawn] for side in mixed], [side[drawn:] for side in mixed]
-        delta, runs, error = self.design.claim.delta, self.runs, self.design.point_error
+        delta, runs, error = self.design.claim.delta, self.runs, self._error
         event = choose_event(pilot[0], pilot[1], delta, test_runs=runs, confidence=1 - error)
         counts = event.count(*rest)
         p, q = counts.shrunk
@@ -209,7 +216,7 @@ class Forecast:
 
     def _least(self, family: Family, harmless: float, gravest: float) -> float | None:
         """The mildest fault that is detected: by the normal law, made sure exactly for few hits."""
-        claim, error = self.design.claim, self.design.point_error
+        claim, error = self.design.claim, self._error
         margin = 1.02 * (_normal_quantile(error) + _QUANTILE) / math.sqrt(self.runs)
 
         def promising(fault: float) -> bool:
@@ -318,6 +325,7 @@ class Outcome:
         pilot: of these, the pilot.
         pilot_outputs: those of the pilot that the score was not trained on, if there was one.
         encoded: whether they are rows that encode outputs of any kind.
+        fields: all outputs of the pilot, and what their entries are called, if there was one.
     """
 
     score: Score
@@ -327,6 +335,7 @@ class Outcome:
     pilot: int
     pilot_outputs: Both | None = None
     encoded: bool = False
+    fields: Fields | None = None
 
     def record(
         self, design: Design, experiment: Experiment, shown: Preflight, method: str | None
@@ -344,7 +353,7 @@ class Outcome:
         if rejected == ["curve"] and self.curve is not None:
             event = self.curve.in_words(name)
         else:
-            event = self.point.event_in_words(name, getattr(self.score, "in_words", None))
+            event = self.point.event_in_words(name, self._told)
         details: dict[str, Any] = {
             "score": self.score.method,
             "pilot_runs": self.pilot,
@@ -361,6 +370,11 @@ class Outcome:
             details["curve"] = self.curve.details()
         if not_learned := design.not_learned(shown.shape):
             details["not_learned"] = not_learned
+        tested = self._tested(claim)
+        if refuted and tested:
+            details["tested"] = tested
+        if self.fields is not None:
+            details |= self._facts_of_fields(self.fields)
         return AuditRecord(
             refuted=refuted,
             method=method or self.score.method,
@@ -372,9 +386,36 @@ class Outcome:
             event=event,
             seed=experiment.seed,
             pair={"x": as_json(pair.x), "x_prime": as_json(pair.x_prime)},
-            power="" if refuted else self._power(design),
+            power="" if refuted else f"{tested} {self._power(design)}".lstrip(),
             details=details,
         )
+
+    def _told(self, event: Event) -> str | None:
+        """Return what an event of the score says, if more can be said than its numbers."""
+        own = getattr(self.score, "in_words", None)
+        told: str | None = None if own is None else own(event)
+        if told is None and self.fields is not None:
+            return self.fields.in_words(self.score, event)
+        return told
+
+    def _tested(self, claim: Claim) -> str:
+        """How often the event of the largest bound happened."""
+        if not isinstance(self.point, PointNull) or self.point.is_certain:
+            return ""
+        arm, told = self.point.decisive, self.point.event_in_words(self.score.name, self._told)
+        return rates_in_words(arm.counts, arm.event, claim, told)
+
+    def _facts_of_fields(self, fields: Fields) -> dict[str, Any]:
+        """Outputs that show the event, and fields that differ in nearly every run."""
+        found: dict[str, Any] = {}
+        # A score that runs code is of a run on real data: each output is a release of these.
+        point, secret = self.point, getattr(self.score, "runs_code", False)
+        if isinstance(point, PointNull) and not (
+            secret or point.is_certain or point.decisive.score
+        ):
+            found["examples"] = fields.examples(self.score, point.decisive.event)
+        found["unique_fields"] = dict.fromkeys(fields.unique, "undeclared")
+        return {name: fact for name, fact in found.items() if fact}
 
     def _power(self, design: Design) -> str:
         # Where the score is the output itself, the test runs are a larger sample than the pilot;

@@ -56,6 +56,14 @@ class NotPlainError(InputError):
     """Outputs are no plain numbers of one shape; they may be encoded as such."""
 
 
+class RefusedError(InputError):
+    """A check of dpaudit refuses the data."""
+
+
+class ScoreError(RefusedError):
+    """A score that was given fails on an output."""
+
+
 @dataclass(frozen=True)
 class Raised:
     """An exception as the output of a run.

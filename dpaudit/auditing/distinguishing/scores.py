@@ -7,23 +7,21 @@ validity never depends on it.
 Which of many columns differ between two samples: for a choice, never as evidence.
 
 Entries that tell only together: by covariances, by a product, by the parity of signs.
-
-Values that only one neighbour can show: a raw record, a file's name as a number, a constant.
-
-A leak in one run of thousands moves no other score, and may be all that there is to find.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.evidence.types import Direction, Event
+from dpaudit.auditing.distinguishing.outputs import Raised, ScoreError
+from dpaudit.auditing.evidence.types import Event
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.pairs import Floats
@@ -196,6 +194,45 @@ class AtomScore:
         return scores
 
 
+@dataclass(frozen=True)
+class OutputScore:
+    """A function of one output, whatever that is, to a number: a score of one's own.
+
+    Attributes:
+        function: of an output as the code returns it.
+        label: what it is called; the function's own name where not given.
+    """
+
+    function: Callable[[Any], Any]
+    label: str = ""
+    method: str = "score that was given"
+
+    @property
+    def name(self) -> str:
+        """What an event speaks of."""
+        return f"{self.label or getattr(self.function, '__name__', 'score')}(output)"
+
+    def of(self, output: Any) -> float:
+        """The number of one output; NaN of an exception, which has none.
+
+        Raises:
+            ScoreError: if the function raises, or gives no number.
+        """
+        if isinstance(output, Raised):
+            return math.nan
+        try:
+            return float(self.function(output))
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            raise ScoreError(
+                f"{self.name} failed with {type(error).__name__} (of an output that is a "
+                f"{type(output).__name__}); it must give a number for every output."
+            ) from None
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The scores of outputs that are rows of an array, shape (n,)."""
+        return np.array([self.of(output) for output in outputs], dtype=np.float64)
+
+
 SLAB = 2_000_000
 """Numbers that are looked at together."""
 FAR = 4.0
@@ -284,10 +321,14 @@ MOST_TOGETHER = 64
 RUNS_AN_ENTRY = 5
 MOST_PAIRED = 1000
 """Entries of which pairs are looked at."""
+MOST_IN_CELLS = 24
+"""Entries of which differences, and tables of pairs, are looked at."""
+FEW_VALUES = 16
+"""Of an entry, that are cells of their own."""
 MOST_SIGNS = 256
 """Entries of whose signs a parity is looked for."""
 _CLEAR = 5.0
-"""Standard errors by which the product of signs differs, as there are many pairs."""
+"""Standard errors by which a pair of entries differs, as there are many."""
 _SPARE = 40
 """Equations more than unknowns, so that chance solves them with a probability of 2^-40."""
 _LEAST = 1e-10
@@ -296,7 +337,7 @@ _LEAST = 1e-10
 
 def together(x: Floats, x_prime: Floats) -> Iterator[Score]:
     """Scores of entries that tell only together, from a pilot of shape (n, …) on either side."""
-    for fit in (NormalScore.fit, PairScore.fit, ParityScore.fit):
+    for fit in (NormalScore.fit, difference, PairScore.fit, ParityScore.fit):
         score = fit(x, x_prime)
         if score is not None:
             yield score
@@ -354,49 +395,123 @@ def _law(rows: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class PairScore:
-    """The product of the signs of two entries.
+    """Ln of the ratio of how often two entries lie in a cell, from the pilot.
+
+    It sees one field given another: their product, equality, or a table of both.
 
     Attributes:
         places: of the two.
-        centre: of each.
+        cuts: of each.
+        table: of the cells, which are intervals between cuts and the cuts themselves.
     """
 
     places: tuple[int, int]
-    centre: tuple[float, float]
-    method: str = "learned score (product of two entries)"
+    cuts: tuple[Floats, Floats] = field(repr=False, compare=False)
+    table: Floats = field(repr=False, compare=False)
+    method: str = "learned score (two entries together)"
 
     @property
     def name(self) -> str:
         """Which entries."""
         first, second = self.places
-        return f"product of the signs of entries {first} and {second}"
+        return f"log ratio of entries {first} and {second} together"
 
     @classmethod
     def fit(cls, x: Floats, x_prime: Floats) -> Self | None:
-        """Of the two whose product differs most between the sides; None if none clearly does."""
+        """Of the two that together differ most between the sides; None if none clearly does."""
         sides = [side.reshape(len(side), -1) for side in (x, x_prime)]
-        if not 2 <= sides[0].shape[1] <= MOST_PAIRED:
+        size = sides[0].shape[1]
+        if not 2 <= size <= MOST_PAIRED:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
             centre = np.median(np.concatenate(sides), axis=0)
-        means = [signs.T @ signs / len(signs) for signs in (_signs(s, centre) for s in sides)]
-        changed = np.triu(np.abs(means[0] - means[1]), 1)
-        first, second = map(int, np.unravel_index(int(changed.argmax()), changed.shape))
-        if changed[first, second] < _CLEAR * math.sqrt(2 / len(x)):
+        places = _by_signs(sides, centre)
+        cuts = [centre[[at]] for at in places or ()]
+        if size <= MOST_IN_CELLS:
+            every = [_cuts(np.concatenate([side[:, at] for side in sides])) for at in range(size)]
+            if found := _by_cells(sides, every):
+                places, cuts = found, [every[at] for at in found]
+        if places is None:
             return None
-        return cls((first, second), (float(centre[first]), float(centre[second])))
+        made = cls(places, (cuts[0], cuts[1]), np.zeros([2 * len(each) + 1 for each in cuts]))
+        counts = [np.bincount(made._cells(side), minlength=made.table.size) for side in sides]
+        ratios = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
+        return replace(made, table=ratios.reshape(made.table.shape))
+
+    def _cells(self, flat: Floats) -> NDArray[np.intp]:
+        codes = (_codes(flat[:, at], cut) for at, cut in zip(self.places, self.cuts, strict=True))
+        return np.ravel_multi_index(tuple(codes), self.table.shape)
 
     def __call__(self, outputs: Floats) -> Floats:
         """The score of each output, shape (n,)."""
-        entries = outputs.reshape(len(outputs), -1)[:, self.places]
-        product: Floats = _signs(entries, self.centre).prod(axis=1)
-        return product
+        scores: Floats = self.table.ravel()[self._cells(outputs.reshape(len(outputs), -1))]
+        return scores
 
 
-def _signs(entries: Floats, centre: Any) -> Floats:
-    """-1, 0 or 1 for each entry, infinities among them; 0 where the centre is NaN."""
-    signs: Floats = (entries > centre) * 1.0 - (entries < centre)
-    return signs
+def _codes(values: Floats, cuts: Floats) -> NDArray[np.intp]:
+    """Even numbers between cuts, odd ones on them."""
+    return np.searchsorted(cuts, values, "left") + np.searchsorted(cuts, values, "right")
+
+
+def _cuts(values: Floats) -> Floats:
+    """Each value, if there are few, else the quartiles."""
+    few = np.unique(values)
+    return few if len(few) <= FEW_VALUES else np.unique(np.quantile(few, [0.25, 0.5, 0.75]))
+
+
+def _by_signs(sides: Sequence[Floats], centre: Floats) -> tuple[int, int] | None:
+    signs = ((side > centre) * 1.0 - (side < centre) for side in sides)
+    means = [each.T @ each / len(each) for each in signs]
+    changed = np.triu(np.abs(means[0] - means[1]), 1)
+    first, second = map(int, np.unravel_index(int(changed.argmax()), changed.shape))
+    clear = changed[first, second] >= _CLEAR * math.sqrt(2 / len(sides[0]))
+    return (first, second) if clear else None
+
+
+def _by_cells(sides: Sequence[Floats], cuts: Sequence[Floats]) -> tuple[int, int] | None:
+    """The two whose cells differ most by chi-square beyond what either tells alone."""
+    widths = [2 * len(each) + 1 for each in cuts]
+    starts = np.cumsum([0, *widths])
+    counts = []
+    for side in sides:
+        codes = [_codes(side[:, at], each) for at, each in enumerate(cuts)]
+        hot = np.zeros((len(side), starts[-1]), dtype=np.float32)
+        hot[np.arange(len(side))[:, None], np.stack(codes, axis=1) + starts[:-1]] = 1
+        counts.append((hot.T @ hot).astype(np.float64))
+    both = counts[0] + counts[1]
+    squares = np.square(counts[0] - counts[1]) / np.maximum(both, 1)
+    sums, cells = (
+        np.add.reduceat(np.add.reduceat(each, starts[:-1], axis=0), starts[:-1], axis=1)
+        for each in (squares, (both > 0) * 1.0)
+    )
+    excess = sums - cells
+    alone = np.diag(excess)
+    clear = np.triu((excess - alone - alone[:, None]) / np.sqrt(2 * cells), 1)
+    first, second = map(int, np.unravel_index(int(clear.argmax()), clear.shape))
+    return (first, second) if clear[first, second] >= _CLEAR else None
+
+
+def difference(x: Floats, x_prime: Floats) -> Score | None:
+    """The difference of two entries that differs most between the sides, if any clearly does."""
+    sides = [side.reshape(len(side), -1) for side in (x, x_prime)]
+    if not 2 <= sides[0].shape[1] <= MOST_IN_CELLS:
+        return None
+    first, second = np.triu_indices(sides[0].shape[1], 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        told = differences(*(side[:, first] - side[:, second] for side in sides))
+    best = int(told.argmax())
+    alone = differences(*sides)
+    if told[best] < max(_CLEAR, 1.1 * alone[first[best]], 1.1 * alone[second[best]]):
+        return None
+    places = int(first[best]), int(second[best])
+    name = f"entry {places[0]} less entry {places[1]}"
+    return FixedScore(partial(_difference, places), name, "learned score (difference of entries)")
+
+
+def _difference(places: tuple[int, int], outputs: Floats) -> Floats:
+    one, other = (outputs.reshape(len(outputs), -1)[:, at] for at in places)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return one - other
 
 
 @dataclass(frozen=True)
@@ -452,111 +567,3 @@ def _solved(table: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     solution = np.zeros(size, dtype=bool)
     solution[pivots] = table[: len(pivots), -1]
     return solution
-
-
-REPEATS = 3
-"""Occurrences in a pilot of continuous outputs from which on a value is no chance."""
-MOST_FLAGGED = 10_000
-"""Flagged values a side."""
-CONTINUOUS = 0.9
-"""Share of distinct numbers in outputs from which on they count as continuous."""
-
-
-@dataclass(frozen=True)
-class FlaggedScore:
-    """A score that is infinite where an output holds a value that only one side can show.
-
-    Attributes:
-        score: of all other outputs.
-        of_x: values that tell of x.
-        of_x_prime: values that tell of x'.
-    """
-
-    score: Score
-    of_x: tuple[float, ...]
-    of_x_prime: tuple[float, ...]
-
-    @property
-    def name(self) -> str:
-        """That of the other score, and what it becomes."""
-        return f"{self.score.name} (infinite where a value is that of one side alone)"
-
-    @property
-    def method(self) -> str:
-        """How the evidence is made."""
-        return f"{self.score.method}, and values of one side alone"
-
-    def __call__(self, outputs: Floats) -> Floats:
-        """Scores, shape (n,)."""
-        flat, scores = outputs.reshape(len(outputs), -1), self.score(outputs).astype(np.float64)
-        scores[np.isin(flat, self.of_x).any(axis=1)] = np.inf
-        scores[np.isin(flat, self.of_x_prime).any(axis=1)] = -np.inf
-        return scores
-
-    def alone(self, x: Floats, x_prime: Floats) -> Event | None:
-        """The event that a flagged value is shown, on the side that shows it more often.
-
-        Args:
-            x: scores of a pilot on x, shape (n,).
-            x_prime: those on x'.
-        """
-        of_x, of_x_prime = int((x == np.inf).sum()), int((x_prime == -np.inf).sum())
-        if not of_x and not of_x_prime:
-            return None
-        if of_x >= of_x_prime:
-            return Event(lower=np.inf)
-        return Event(upper=-np.inf, direction=Direction.BACKWARD)
-
-    def in_words(self, event: Event) -> str | None:
-        """Return what :meth:`alone` says; None of any other event."""
-        flag = event.lower == np.inf or event.upper == -np.inf
-        return "output holds a value that one side alone shows" if flag else None
-
-
-def flag_values(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:
-    """The score, with values flagged if the pilot shows any that only one side can show.
-
-    They are numbers of one data set that the other does not hold, and numbers that come again and
-    again on one side only. Of outputs that are not continuous every atom is judged anyway.
-
-    Args:
-        score: that was chosen.
-        x: pilot outputs on x, shape (n, …).
-        x_prime: pilot outputs on x', shape (n, …).
-        pair: the data.
-    """
-    sides = x.ravel(), x_prime.ravel()
-    shown = [np.unique(side, return_counts=True) for side in sides]
-    if any(
-        len(values) < CONTINUOUS * side.size for (values, _), side in zip(shown, sides, strict=True)
-    ):
-        return score
-    held = [_numbers(pair.x), _numbers(pair.x_prime)]
-    found = []
-    for own, other in ((0, 1), (1, 0)):
-        values, counts = shown[own]
-        raw = np.setdiff1d(held[own], held[other])
-        told = values[np.isin(values, raw) | (counts >= REPEATS)]
-        alone = np.setdiff1d(told, shown[other][0])
-        found.append(
-            tuple(map(float, (np.union1d(alone, raw) if alone.size else alone)[:MOST_FLAGGED]))
-        )
-    return FlaggedScore(score, found[0], found[1]) if any(found) else score
-
-
-def _numbers(data: Any) -> Floats:
-    """All finite numbers of data of any nesting, up to ``MOST_FLAGGED``."""
-    numbers: list[float] = []
-    waiting = [data]
-    while waiting and len(numbers) < MOST_FLAGGED:
-        one = waiting.pop()
-        if isinstance(one, np.ndarray) and one.dtype.kind in "biuf":
-            numbers.extend(one.ravel()[:MOST_FLAGGED].astype(np.float64).tolist())
-        elif isinstance(one, int | float):
-            numbers.append(float(one))
-        elif isinstance(one, dict):
-            waiting.extend(one.values())
-        elif isinstance(one, list | tuple | set | frozenset | np.ndarray):
-            waiting.extend(one)
-    held = np.unique(np.array(numbers, dtype=np.float64))
-    return held[np.isfinite(held)]

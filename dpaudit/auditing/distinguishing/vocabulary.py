@@ -1,6 +1,4 @@
-"""Any object as facts and numbers under readable labels; different objects differ in them.
-
-Rows of numbers for outputs of any kind, in columns that a first part of the pilot chooses.
+"""Rows of numbers for outputs of any kind, in columns that a first part of the pilot chooses.
 
 The columns are facts (flags), numbers, entries of arrays and summaries of these: those that differ
 most between the neighbours. What that part did not show is counted in the last column. A function
@@ -9,407 +7,28 @@ of an output is as private as the output, so the choice costs nothing but power.
 
 from __future__ import annotations
 
-import dataclasses
-import enum
-import functools
 import hashlib
-import itertools
 import math
-import numbers
-import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.outputs import EXACT, Raised, Unread, is_plain, riding
-from dpaudit.auditing.distinguishing.scores import ColumnScore, differences, scale, scaled
+from dpaudit.auditing.distinguishing.forms import Block, Form, Forms, canonical, entry_name
+from dpaudit.auditing.distinguishing.held import NOTHING_HELD, HeldValues
+from dpaudit.auditing.distinguishing.scores import (
+    SLAB,
+    ColumnScore,
+    OutputScore,
+    differences,
+    scale,
+    scaled,
+)
+from dpaudit.auditing.distinguishing.telling import unique_fields
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
-
-Block = tuple[str, tuple[int, ...]]
-"""A label, and the shape of what lies along the first axis."""
-
-MOST = 20_000
-"""Facts and single numbers of one output; all others together are one fact."""
-DEEPEST = 40
-LONGEST = 60
-"""Characters of a value that a fact shows."""
-FEW = 256
-"""Different words, bytes of a sequence and odd entries of an array that are told one by one."""
-UNREAD = ", holds what no test can read"
-"""How the fact of an object ends that may hold anything, such as a function or a coroutine."""
-_FAILS = ", cannot be read ("
-_LOW = 2**32
-_HEAP_TYPE = 1 << 9
-"""Flag of classes that are written in Python, or could be."""
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-@dataclass(eq=False)
-class Form:
-    """The facts, numbers and arrays that an output is made of.
-
-    Attributes:
-        facts: that hold; what follows a null character tells them apart and is not shown.
-        numbers: single ones, by label; NaN is a fact as well.
-        blocks: arrays of numbers, flattened.
-    """
-
-    facts: set[str] = field(default_factory=set)
-    numbers: dict[str, float] = field(default_factory=dict)
-    blocks: dict[Block, Floats] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> bool:
-        """Whether it is an exception."""
-        return any(fact.startswith("it raises ") for fact in self.facts)
-
-    @property
-    def unread(self) -> list[str]:
-        """Facts of what may hold anything."""
-        return [each for each in sorted(self.facts) if each.endswith(UNREAD) or _FAILS in each]
-
-    @property
-    def size(self) -> int:
-        """About how many numbers would take as much memory."""
-        return 16 * (len(self.facts) + len(self.numbers)) + sum(map(np.size, self.blocks.values()))
-
-    @property
-    def types(self) -> frozenset[str]:
-        """Facts of types."""
-        return frozenset(fact for fact in self.facts if " type " in fact or " dtype " in fact)
-
-    @property
-    def digest(self) -> str:
-        """Equal for equal forms, in any process."""
-        blocks = sorted((key, self.blocks[key].tobytes()) for key in self.blocks)
-        return _digest(sorted(self.facts), sorted(map(str, self.numbers.items())), blocks)
-
-
-def entry_name(block: Block, place: int) -> str:
-    """Return what an entry of a block is called, such as ``output[3]``."""
-    label, rest = block
-    first, within = divmod(place, math.prod(rest))
-    inner = map(int, np.unravel_index(within, rest)) if rest else ()
-    return f"{label}{[first, *inner]}"
-
-
-def canonical(output: Any, *, carried: bool = False) -> Form:
-    """The form of any object, ``carried``: with what rides on it; what cannot be read is a fact.
-
-    >>> form = canonical({"b": [1.5, float("nan")]})
-    >>> sorted(fact for fact in form.facts if chr(0) not in fact)
-    ['output has type dict', "output['b'] is present", "output['b'][1] is NaN"]
-    >>> form.numbers["length of output['b']"], list(form.blocks)
-    (2.0, [("output['b']", ())])
-    """
-    reader = _Reader(carried)
-    reader.read("output", output)
-    if reader.room < 0:
-        reader.form.facts.add(f"the rest of output is as it is\0{reader.rest.hexdigest()}")
-    return reader.form
-
-
-class _Reader:
-    def __init__(self, carried: bool = False) -> None:
-        self.form, self.room, self.depth, self.carried = Form(), MOST, 0, carried
-        self.rest = hashlib.blake2b()
-
-    def read(self, label: str, value: Any) -> None:
-        """Add what a value is."""
-        self.depth += 1
-        try:
-            if self.depth > DEEPEST:
-                self.hidden(f"{label} is as it is", _repr(value))
-            elif self.room < 0:
-                self.rest.update(_encoded(label, _repr(value)))
-            else:
-                self._read(label, value, type(value))
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - foreign objects may raise anything
-            self.fact(f"{label}, a {_type(value)}{_FAILS}{type(error).__name__})")
-        self.depth -= 1
-
-    def fact(self, text: str) -> None:
-        self.room -= 1
-        if self.room < 0:
-            self.rest.update(_encoded(text))
-        else:
-            self.form.facts.add(text)
-
-    def hidden(self, shown: str, *content: Any) -> None:
-        """A fact that does not show what it depends on."""
-        self.fact(f"{shown}\0{_digest(*content)}")
-
-    def shown(self, label: str, value: Any) -> None:
-        """The fact of a value, which shows the beginning of a long one."""
-        self.fact(f"{label} {_short(_repr(value))}")
-
-    def number(self, label: str, value: float) -> None:
-        self.room -= 1
-        if self.room < 0:
-            self.rest.update(_encoded(label, value))
-            return
-        self.form.numbers[label] = value
-        if value != value or (value == 0 and math.copysign(1, value) < 0):
-            self.fact(f"{label} is {'NaN' if value else '-0.0'}")
-
-    def _read(self, label: str, value: Any, kind: type) -> None:
-        if kind is float:
-            self.number(label, value)
-        elif value is None or kind is bool:
-            self.fact(f"{label} is {value}")
-        elif isinstance(value, Raised):
-            self.fact(f"it raises {value.kind}")
-            self.hidden(
-                f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
-            )
-        elif kind is Unread:
-            self.fact(f"{label}, a part of it{UNREAD}")
-        elif kind is list and _numeric(value) and (is_plain(value) or not self.carried):
-            self._sequence(label, value)
-        else:
-            if kind is not str:
-                self.fact(f"{label} has type {_type(value)}")
-            reader = _reader(kind)
-            reader(self, label, value)
-            if self.carried and not is_plain(value):
-                self.fact(f"{label}, a {_type(value)}{UNREAD}")
-            if self.carried and (beside := riding(value)):
-                self._attributes(label, beside)
-            if reader is not _Reader._object and (hung := _hung_on(value)):
-                self._attributes(label, hung)
-
-    def _integer(self, label: str, value: int) -> None:
-        try:
-            self.number(label, float(value))
-        except OverflowError:
-            self.number(label, math.inf if value > 0 else -math.inf)
-        if abs(value) >= EXACT:
-            self.number(f"last 32 bits of {label}", float(value % _LOW))
-            self.number(f"last bit of {label}", float(value % 2))
-            self.hidden(f"{label} is one certain number beyond 2^53", hex(value))
-
-    def _text(self, label: str, text: str) -> None:
-        self.shown(f"{label} is", str(text))
-        self.number(f"length of {label}", float(len(text)))
-        found = [float(each.group()) for each in itertools.islice(_NUMBER.finditer(text), FEW)]
-        if found:
-            self.form.blocks[f"(numbers in {label})", ()] = np.array(found)
-            self.shown(f"{label} without its numbers is", _NUMBER.sub("#", text))
-        words = dict.fromkeys(re.findall(r"[^\W\d]\w*", text))
-        for word in itertools.islice(words, FEW) if len(words) > 1 else ():
-            self.shown(f"{label} holds the word", word)
-
-    def _bytes(self, label: str, content: bytes) -> None:
-        self.shown(f"{label} is", bytes(content))
-        self.number(f"length of {label}", float(len(bytes(content))))
-        self._numbers(label, np.frombuffer(bytes(content)[:FEW], np.uint8), ())
-
-    def _mapping(self, label: str, value: Mapping[Any, Any]) -> None:
-        self.number(f"length of {label}", float(len(value)))
-        names = [_key(key) for key in value]
-        self.hidden(f"{label} has its keys in one certain order", names)
-        for name, each in zip(names, value.values(), strict=True):
-            place = f"{label}[{name}]"
-            self.fact(f"{place} is present")
-            self.read(place, each)
-
-    def _attributes(self, label: str, fields: Mapping[str, Any]) -> None:
-        for name, each in fields.items():
-            self.fact(f"{label}.{name} is present")
-            self.read(f"{label}.{name}", each)
-
-    def _sequence(self, label: str, values: Any) -> None:
-        self.number(f"length of {label}", float(len(values)))
-        if not _numeric(values):
-            for place, each in enumerate(values):
-                self.read(f"{label}[{place}]", each)
-            return
-        kinds = [(name, len([*group])) for name, group in itertools.groupby(map(_type, values))]
-        if len(kinds) > 1:
-            self.hidden(f"{label} has numbers of certain types", kinds)
-        elif kinds[0][0] != "float":
-            self.fact(f"{label} has numbers of type {kinds[0][0]}")
-        self._numbers(label, values, ())
-
-    def _set(self, label: str, values: Set[Any]) -> None:
-        self.number(f"length of {label}", float(len(values)))
-        for each in sorted(map(_key, values)):
-            self.fact(f"{label} holds {each}")
-        if _numeric(values):
-            self._numbers(f"(sorted {label})", sorted(values), ())
-
-    def _array(self, label: str, array: NDArray[Any]) -> None:
-        self.fact(f"{label} has dtype {array.dtype.str}")
-        self.fact(f"{label} has shape {array.shape}")
-        self.number(f"length of {label}", float(len(array)) if array.ndim else 0.0)
-        if isinstance(array, np.ma.MaskedArray):
-            self.read(f"{label}.mask", np.ma.getmaskarray(array))
-            array = array.data
-        if array.dtype.names:
-            self._attributes(label, {name: array[name] for name in array.dtype.names})
-        elif array.dtype.kind == "c":
-            for part, values in (("real", array.real), ("imaginary", array.imag)):
-                self._numbers(f"({part} part of {label})", values.ravel(), array.shape[1:])
-        elif array.dtype.kind in "biufmM":
-            plain = array.astype(np.int64) if array.dtype.kind in "mM" else array
-            self._numbers(label, plain.ravel(), array.shape[1:])
-        else:
-            self.read(label, array.tolist())
-
-    def _numbers(self, label: str, values: Any, rest: tuple[int, ...]) -> None:
-        """Numbers of which some may be beyond what floats hold."""
-        try:
-            floats = np.asarray(values, dtype=np.float64)
-        except OverflowError:
-            for place, each in enumerate(values):
-                self.read(entry_name((label, rest), place), each)
-            return
-        self.form.blocks[label, rest] = floats
-        for odd, what in ((np.isnan(floats), "NaN"), ((floats == 0) & np.signbit(floats), "-0.0")):
-            places = np.flatnonzero(odd)
-            for place in places[:FEW]:
-                self.fact(f"{entry_name((label, rest), int(place))} is {what}")
-            if len(places) > FEW:
-                self.hidden(f"{label} is {what} at certain places", places.tobytes())
-        if not isinstance(values, np.ndarray) or values.dtype.kind in "iu":
-            whole = (np.abs(floats) >= EXACT) & np.isfinite(floats)
-            if whole.any():
-                low = [int(x) % _LOW if big else 0 for x, big in zip(values, whole, strict=True)]
-                self.form.blocks[f"(last 32 bits of {label})", rest] = np.array(low, np.float64)
-                self.form.blocks[f"(last bits of {label})", rest] = np.array(low, np.float64) % 2
-                self.hidden(f"{label} is made of certain numbers", *map(str, values))
-
-    def _object(self, label: str, value: Any) -> None:
-        if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a frame of pandas or polars
-            self.read(f"{label}.columns", [*value.columns])
-            for name in value.columns:
-                self.read(f"{label}[{name!r}]", value[name])
-        elif hasattr(value, "to_numpy") or hasattr(value, "toarray"):
-            plain = value.to_numpy() if hasattr(value, "to_numpy") else value.toarray()
-            self.read(label, plain.copy())
-            for name in ("dtype", "name"):
-                self.shown(f"{label}.{name} is", getattr(value, name, None))
-        elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-            self.shown(f"{label}.mode is", getattr(value, "mode", None))  # of an image
-            self.read(label, np.asarray(value.detach() if hasattr(value, "detach") else value))
-        elif isinstance(value, Iterator):
-            self.read(label, [*itertools.islice(value, MOST)])
-        elif fields := _fields(value):
-            self._attributes(label, fields)
-        else:
-            self.shown(f"{label} is", value)
-            if _hides(value):
-                self.fact(f"{label}, a {_type(value)}{UNREAD}")
-            if isinstance(value, numbers.Number):
-                self.number(label, float(value))  # type: ignore[arg-type]
-        index = getattr(value, "index", None)
-        if hasattr(value, "to_dict") and index is not None and not callable(index):
-            self.read(f"{label}.index", [*index])
-
-    def _scalar(self, label: str, value: np.generic) -> None:
-        plain = value.item()
-        if isinstance(plain, np.generic) or value.dtype.kind in "mM":
-            self.shown(f"{label} is", value)
-        else:
-            self.read(label, plain)
-
-
-_READERS: tuple[tuple[Any, Any], ...] = (
-    (enum.Enum, lambda reader, label, value: reader.fact(f"{label} is {value.name}")),
-    (int, _Reader._integer),
-    (complex, lambda reader, label, value: reader._attributes(label, _parts(value))),
-    (str, _Reader._text),
-    (bytes | bytearray | memoryview, _Reader._bytes),
-    (Mapping, _Reader._mapping),
-    (list | tuple, _Reader._sequence),
-    (Set, _Reader._set),
-    (np.ndarray, _Reader._array),
-    (np.generic, _Reader._scalar),
-    (float, lambda reader, label, value: reader.number(label, float(value))),
-)
-
-
-@functools.lru_cache(maxsize=1024)
-def _reader(kind: type) -> Callable[[_Reader, str, Any], None]:
-    fitting = (reader for kinds, reader in _READERS if issubclass(kind, kinds))
-    return next(fitting, _Reader._object)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """The attributes of an object, whether it is a dataclass, has slots or is an exception."""
-    if isinstance(value, type | os.PathLike | numbers.Number):
-        return {}
-    if dataclasses.is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-    slots = (kind.__dict__.get("__slots__", ()) for kind in type(value).__mro__)
-    names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
-    names += ["args"] if isinstance(value, BaseException) else []
-    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return held | getattr(value, "__dict__", {})
-
-
-def _hides(value: Any) -> bool:
-    """Tell whether an object without attributes may hold something all the same."""
-    written = all(each is object or each.__flags__ & _HEAP_TYPE for each in type(value).__mro__)
-    return bool(_ADDRESS.search(repr(value))) and not (written and hasattr(value, "__dict__"))
-
-
-def _parts(value: complex) -> dict[str, float]:
-    return {"real": value.real, "imag": value.imag}
-
-
-def _hung_on(value: Any) -> dict[str, Any]:
-    """Attributes that a class of one's own adds to a list, a number or an array."""
-    known = isinstance(value, enum.Enum) or type(value).__module__.partition(".")[0] == "numpy"
-    return {} if known else getattr(value, "__dict__", {})
-
-
-def _type(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
-def _repr(value: Any) -> str:
-    return _ADDRESS.sub("", repr(value))
-
-
-def _encoded(*content: Any) -> bytes:
-    return repr(content).encode("utf-8", "backslashreplace")
-
-
-def _digest(*content: Any) -> str:
-    return hashlib.blake2b(_encoded(*content), digest_size=16).hexdigest()
-
-
-def _short(text: str) -> str:
-    """A text, or the beginning of a long one with a hidden digest."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…\0{_digest(text)}"
-
-
-def _key(value: Any) -> str:
-    """The name of a key or an element; of objects and long texts, with a digest."""
-    plain = isinstance(value, str | bytes | int | float | tuple | enum.Enum | None)
-    text = _repr(value) if plain else f"{_type(value)} {canonical(value).digest}"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…#{_digest(text)[:16]}"
-
-
-def _numeric(values: Any) -> bool:
-    """Tell whether there are numbers, and nothing else."""
-    kinds, plain = set(map(type, values)), (float, int, np.floating, np.integer)
-    odd = kinds & {bool} or any(issubclass(kind, enum.Enum) for kind in kinds)
-    return bool(kinds) and not odd and all(issubclass(kind, plain) for kind in kinds)
-
-
-Forms = Sequence[Form]
 
 MOST_FACTS, MOST_NUMBERS, MOST_BLOCKS = 20, 24, 2
 MOST_SEEN = 200_000
@@ -419,18 +38,6 @@ MOST_FAILED = 0.9
 HIDDEN = 0.8
 """What a fact that hides its content is worth beside one that shows it; and a number beside it."""
 SUMMARIES = ("sum", "norm", "maximum", "minimum", "zeros", "weighted sum", "weighted squares")
-
-
-def forms(outputs: Sequence[Any]) -> NDArray[Any]:
-    """The form of each output, as an array of objects."""
-    made = np.empty(len(outputs), dtype=object)
-    made[:] = [canonical(output) for output in outputs]
-    return made
-
-
-def digests(outputs: Sequence[Any]) -> Floats:
-    """A whole number for each output, equal for equal ones."""
-    return np.array([float(int(canonical(each).digest[:12], 16)) for each in outputs])
 
 
 def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
@@ -470,16 +77,31 @@ class _Summary:
         squares = np.square(one).mean(axis=0) - np.square(other).mean(axis=0)
         return cls(block, known, (one.mean(axis=0) - other.mean(axis=0), squares))
 
-    def __call__(self, form: Form) -> list[float]:
-        values = form.blocks.get(self.block, np.empty(0))
-        there, known = values[~np.isnan(values)], np.full(self.scale[0].shape, np.nan)
-        known[: len(values)] = values[: len(known)]
+    def __call__(self, every: Forms) -> Floats:
+        """The summaries of each form, shape (n, summaries)."""
+        longest = max((len(form.blocks.get(self.block, ())) for form in every), default=0)
+        size = max(1, SLAB // max(1, longest))
+        slabs = [every[at : at + size] for at in range(0, len(every), size)]
+        return np.concatenate([np.zeros((0, len(SUMMARIES))), *map(self._of, slabs)])
+
+    def _of(self, slab: Forms) -> Floats:
+        values = _stacked(self.block, slab)
+        missing = np.isnan(values)
+        there = np.where(missing, 0.0, values)
+        known = np.full((len(slab), self.scale[0].size), np.nan)
+        shared = min(known.shape[1], values.shape[1])
+        known[:, :shared] = values[:, :shared]
         moderate = scaled(known, *self.scale)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = [there.sum(), np.sqrt(np.square(there).sum())]
-        extremes = [there.max(initial=-np.inf), there.min(initial=np.inf), (there == 0).sum()]
-        weighted = [moderate @ self.weights[0], np.square(moderate) @ self.weights[1]]
-        return [*map(float, sums + extremes + weighted)]
+            sums = [there.sum(axis=1), np.sqrt(np.square(there).sum(axis=1))]
+        extremes = [
+            np.where(missing, -np.inf, values).max(axis=1, initial=-np.inf),
+            np.where(missing, np.inf, values).min(axis=1, initial=np.inf),
+            (values == 0).sum(axis=1),
+        ]
+        linear, squares = self.weights
+        weighted = [(moderate * linear).sum(axis=1), (np.square(moderate) * squares).sum(axis=1)]
+        return np.stack([*sums, *extremes, *weighted], axis=1)
 
 
 @dataclass(frozen=True)
@@ -493,6 +115,9 @@ class Vocabulary:
         summaries: of blocks.
         seen: every fact that was seen, for the count of those that were not.
         kept: places of the columns that are kept, the clearest first.
+        held: values of one side alone; where there are any, whether one is shown is a column.
+        own: scores of outputs as they are, which are the last columns.
+        unique: fields that differ in nearly every run.
     """
 
     facts: tuple[str, ...]
@@ -501,29 +126,47 @@ class Vocabulary:
     summaries: tuple[_Summary, ...]
     seen: frozenset[str]
     kept: tuple[int, ...] = ()
+    held: HeldValues = NOTHING_HELD
+    own: tuple[OutputScore, ...] = ()
+    unique: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, x: Forms, x_prime: Forms) -> Vocabulary:
+    def of(cls, x: Forms, x_prime: Forms, held: HeldValues = NOTHING_HELD) -> Vocabulary:
         """From outputs on both sides that no test will use again."""
         facts, seen = _chosen_facts(x, x_prime)
-        made = cls(facts, *_chosen_numbers((x, x_prime)), seen)
+        made = cls(facts, *_chosen_numbers((x, x_prime)), seen, held=held)
         rows = [made._rows(side) for side in (x, x_prime)]
         told, both = differences(*rows), np.concatenate(rows)
         told[: len(facts)] /= [HIDDEN if "\0" in fact else HIDDEN**2 for fact in facts]
         varied = np.flatnonzero((both != both[0]).any(axis=0)).tolist()
         last = len(told) - 1  # varies on fresh runs alone
         order = sorted({*varied, last}, key=lambda place: (-told[place], place))
-        return replace(made, kept=(*order, *([last] if len(order) < 2 else [])))
+        kept = (*order, *([last] if len(order) < 2 else []))
+        return replace(made, kept=kept, unique=tuple(unique_fields([*x, *x_prime])))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column is."""
+        every = [fact.partition("\0")[0] for fact in self.facts]
+        every += [*self.numbers, *(entry_name(*each) for each in self.entries)]
+        every += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
+        every += ["number of facts not seen before"]
+        held = [self.held.name] if self.held.events else []
+        return (*(every[at] for at in self.kept), *held, *(each.name for each in self.own))
 
     @property
     def scores(self) -> list[ColumnScore]:
-        """Each column as a score, the clearest first."""
-        names = [fact.partition("\0")[0] for fact in self.facts]
-        names += [*self.numbers, *(entry_name(*each) for each in self.entries)]
-        names += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
-        names += ["number of facts not seen before"]
-        flags = len(self.facts)
-        return [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
+        """Each column as a score: those that were given, then the clearest first."""
+        flags, names = len(self.facts), self.names
+        found = [ColumnScore(at, names[at], kept < flags) for at, kept in enumerate(self.kept)]
+        given = enumerate(self.own, start=len(names) - len(self.own))
+        own = [ColumnScore(at, each.name, method=each.method) for at, each in given]
+        return [*own, *found]
+
+    @property
+    def shows(self) -> ColumnScore:
+        """Whether an output shows a value of one side alone."""
+        return ColumnScore(len(self.kept), self.held.name)
 
     @property
     def number(self) -> int:
@@ -533,14 +176,26 @@ class Vocabulary:
 
     def __call__(self, outputs: Sequence[Any]) -> Floats:
         """Outputs as rows, shape (n, columns)."""
-        return self.rows(map(canonical, outputs))
+        rows = self.rows(map(canonical, outputs))
+        if not self.own:
+            return rows
+        given = np.array([[each.of(output) for each in self.own] for output in outputs])
+        return np.column_stack([rows, np.where(np.isnan(given), 0.0, given)])
 
     def rows(self, outputs: Iterable[Form]) -> Floats:
         """The same of their forms."""
-        return self._rows(outputs)[:, list(self.kept)]
+        every = [*outputs]
+        if not every:
+            return np.zeros((0, len(self.names) - len(self.own)))
+        rows = self._rows(every)[:, list(self.kept)]
+        if not self.held.events:
+            return rows
+        return np.column_stack([rows, self.held.flags(every)])
 
-    def _rows(self, outputs: Iterable[Form]) -> Floats:
-        rows = np.array([self._row(form) for form in outputs])
+    def _rows(self, every: Forms) -> Floats:
+        single = np.array([self._row(form) for form in every])
+        unknown = [float(len(form.facts - self.seen)) for form in every]
+        rows = np.column_stack([single, *(summary(every) for summary in self.summaries), unknown])
         return np.where(np.isnan(rows) | (rows == 0), 0.0, rows)  # nor −0
 
     def _row(self, form: Form) -> list[float]:
@@ -549,8 +204,7 @@ class Vocabulary:
         for (block, place), fill in self.entries.items():
             values = form.blocks.get(block, ())
             row.append(_known(values[place] if place < len(values) else None, fill))
-        row += [value for summary in self.summaries for value in summary(form)]
-        return [*row, float(len(form.facts - self.seen))]
+        return row
 
 
 def _known(value: Any, fill: float) -> float:
@@ -585,7 +239,8 @@ def _chosen_numbers(
     found: list[tuple[float, Any, float]] = [*zip(differences(*single), names, fills, strict=True)]
     blocks: list[tuple[float, _Summary]] = []
     for block in sorted({block for side in sides for form in side for block in form.blocks}):
-        x, x_prime = _stacked(block, sides)
+        both = _stacked(block, [*sides[0], *sides[1]])
+        x, x_prime = both[: len(sides[0])], both[len(sides[0]) :]
         told, summary = differences(x, x_prime), _Summary.of(block, x, x_prime)
         best = np.argsort(-told, kind="stable")[:MOST_NUMBERS]
         found += [(told[at], (block, int(at)), summary.scale[0][at]) for at in best]
@@ -599,12 +254,10 @@ def _chosen_numbers(
     )
 
 
-def _stacked(block: Block, sides: tuple[Forms, Forms]) -> list[Floats]:
-    """The block of every output of either side, NaN where it has none or is shorter."""
-    length = max(len(form.blocks.get(block, ())) for side in sides for form in side)
-    made = [np.full((len(side), length), np.nan) for side in sides]
-    for rows, side in zip(made, sides, strict=True):
-        for row, form in zip(rows, side, strict=True):
-            values = form.blocks.get(block, ())
-            row[: len(values)] = values
-    return made
+def _stacked(block: Block, forms: Forms) -> Floats:
+    """The block of every form, NaN where it has none or is shorter."""
+    found = [form.blocks.get(block, ()) for form in forms]
+    rows = np.full((len(found), max(map(len, found), default=0)), np.nan)
+    for row, values in zip(rows, found, strict=True):
+        row[: len(values)] = values
+    return rows

@@ -30,6 +30,11 @@ class Direction(StrEnum):
     FORWARD = "x to x'"
     BACKWARD = "x' to x"
 
+    @property
+    def sides(self) -> list[str]:
+        """The neighbour under which an event is the likelier one, and the other."""
+        return self.value.split(" to ")
+
 
 _OUTSIDE = {"≥": "<", ">": "≤", "≤": ">", "<": "≥"}
 _SWAPPED = {"≥": "≤", ">": "<"}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.choosing import learn_scores
-from dpaudit.auditing.distinguishing.design import score_tuple
+from dpaudit.auditing.distinguishing.design import Given, score_tuple
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
@@ -31,7 +31,7 @@ def audit_subject(
     pair: AuditPair | None = None,
     *,
     claim: Claim | None = None,
-    score: Score | Sequence[Score] | None = None,
+    score: Given | Sequence[Given] | None = None,
     stop_early: bool = False,
     execution: Execution = DEFAULTS,
     **fields: Unpack[ExecutionFields],
@@ -47,7 +47,8 @@ def audit_subject(
         subject: what is attacked, through its ``audit_release``.
         pair: two neighbours.
         claim: what is tested; the subject's own where not given.
-        score: further scores, among which and its own the pilot picks one.
+        score: further scores, or functions of one output to a number, among which and its own the
+            pilot picks one.
         stop_early: stop at the refutation.
         execution: how many runs are drawn for the attack on the chosen pair, and how.
         fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.

@@ -15,7 +15,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
+from dpaudit.auditing.distinguishing.choosing import (
+    Learner,
+    choose_score,
+    first_scores,
+    learn_scores,
+)
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -25,9 +30,10 @@ from dpaudit.auditing.distinguishing.experiment import (
     Side,
     Stage,
 )
+from dpaudit.auditing.distinguishing.forms import forms
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.auditing.distinguishing.scores import Score
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms, require_answers
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError, InputError
@@ -49,6 +55,8 @@ CLOSE = 0.15
 KEPT = 6
 """Pairs around which others are tried, and which are compared once more."""
 ROUNDS, LOOKS = 4, 300
+CLEAREST = 6
+"""Columns of encoded outputs on which pairs are compared; nothing is learned for that."""
 BEYOND = 10.0
 """How far beyond a clip its effect is probed, in units of the clip."""
 SIZES = (1, 2, 5, 10)
@@ -321,7 +329,7 @@ class _Looks:
                         if draw_forms is None:
                             encoded = replace(plain, one_by_one=True, encoder=forms)
                             draw_forms = stack.enter_context(encoded.drawing())
-                        promise = self._promise(*_encoded(draw_forms(chunk), error))
+                        promise = self._promise(*_encoded(draw_forms(chunk), error), None)
                     self.good.append((promise, -self.number, pair))
                     self.runs += each
                 except (InputError, OneSidedError) as error:
@@ -332,22 +340,31 @@ class _Looks:
                 self.number += 1
         return promises
 
-    def _promise(self, both: Both, scores: Callable[[Any], Sequence[Score]]) -> float:
-        runs, confidence = self.execution.runs, self.execution.confidence
+    def _promise(
+        self,
+        both: Both,
+        scores: Callable[[Any], Sequence[Score]],
+        learner: Learner | None = learn_scores,
+    ) -> float:
         return choose_score(
-            scores(both[0]), *both, self.delta, test_runs=runs, confidence=confidence
+            scores(both[0]),
+            *both,
+            self.delta,
+            test_runs=self.execution.runs,
+            confidence=self.execution.confidence,
+            learner=learner,
         ).promise
 
 
 def _encoded(
     both: tuple[Any, Any], reason: DpAuditError
 ) -> tuple[Both, Callable[[Any], Sequence[Score]]]:
-    """Rows of the second half of outputs of any kind, in columns that the first half chooses."""
+    """Rows of the second half of outputs of any kind, and the clearest columns of the first."""
     require_answers(both, str(reason))
     half = len(both[0]) // 2
     vocabulary = Vocabulary.of(*(side[:half] for side in both))
     x, x_prime = (vocabulary.rows(side[half:]) for side in both)
-    return (x, x_prime), lambda _: vocabulary.scores
+    return (x, x_prime), lambda _: vocabulary.scores[:CLEAREST]
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
     line = ["dpaudit", "audit", *command, subject.name]
     line += _of_training(audit) if trained else ["--pair", *texts]
     line += _tested(certificate.claim, audit)
-    line += _of_function(audit.details)
+    line += [*_of_function(audit.details), *_of_outputs(audit.details)]
     line += ["--runs", str(audit.runs)] if audit.runs and not trained else []
     line += [] if audit.confidence is None else ["--confidence", repr(audit.confidence)]
     line += [*_settings(subject.configuration)]
@@ -293,6 +293,15 @@ def _of_function(details: Mapping[str, Any]) -> Iterator[str]:
     arguments = details.get("arguments")
     for name, value in sorted(arguments.items()) if isinstance(arguments, Mapping) else ():
         yield from ("--arg", f"{name}={files.canonical_json(value)}")
+
+
+def _of_outputs(details: Mapping[str, Any]) -> Iterator[str]:
+    """Return what the command says of a score, and of fields that differ in nearly every run."""
+    if "given_score" in details:
+        yield from ("--score", str(details["given_score"]))
+    for name, kind in details.get("unique_fields", {}).items():
+        if kind != "undeclared":
+            yield from ("--field", f"{name}={kind}")
 
 
 def _settings(configuration: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """What is tested of a function, and how far wrong ones are found."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -21,6 +22,13 @@ def gauss(data, rng, size, sigma=1.0):
 def sampled(data, rng, size, rate=0.1):
     inside = rng.random((size, 10)) < rate
     return rng.normal(size=(size, 10)) + inside * data
+
+def masked(data, rng):
+    key = int(rng.integers(2**40))
+    return {"key": key, "text": f"c{key % 97 % 2 ^ int(data)}"}
+
+def opened(output):
+    return output["key"] % 97 % 2 ^ int(output["text"][1])
 """
 PLAN = """
 [plan]
@@ -99,6 +107,16 @@ def test_a_plan_is_tested_by_its_whole_curve(code):
     assert "--plan plan.toml --delta 1e-05" in line
     assert "--arg rate=0.2" in line
     assert commands(made)[0] == f"{line} -o certificate.json"
+
+
+def test_a_score_and_fields_are_in_the_command_that_repeats_it(code):
+    about = {"score": f"{code}:opened", "fields": ["output['key']=random"]}
+    found = attacked(f"{code}:masked", "epsilon = 1", **about)
+    assert found.exit_code == 1
+    assert found.record.details["unique_fields"] == {"output['key']": "random"}
+    line = replay_command(found.certificate(), found.record)
+    assert f"--score {code}:opened --field" in line
+    assert "output['key']=random" in shlex.split(line)
 
 
 def test_unit_and_relation_are_those_of_the_certificate(code):

@@ -426,7 +426,7 @@ def empty_at_times(data, rng):
 
 
 def empty_array(data, rng):
-    return np.empty((int(rng.integers(0, 2)), 3))
+    return np.zeros((int(rng.integers(0, 2)), 3))
 
 
 def of_the_largest_floats(data, rng):

@@ -80,10 +80,10 @@ class TestOutputs:
         chunk = Chunk(Stage.TEST, 0, 0, 50)
         experiment = Experiment(noisy, PAIR, seed=1)
         outputs = experiment.both(chunk)
-        scores = experiment.both(chunk, FixedScore(np.negative))
-        np.testing.assert_array_equal(np.negative(outputs), scores)
+        scores = experiment.both(chunk, [FixedScore(np.negative)])
+        np.testing.assert_array_equal(np.negative(outputs), [side[:, 0] for side in scores])
         with pytest.raises(InputError, match="one number for each of 50 outputs"):
-            experiment.both(chunk, FixedScore(lambda outputs: outputs[:1]))
+            experiment.both(chunk, [FixedScore(lambda outputs: outputs[:1])])
 
 
 class TestTrials:

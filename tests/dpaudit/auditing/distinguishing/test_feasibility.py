@@ -9,7 +9,7 @@ import pytest
 from dpaudit import AuditPair, Claim, InputError, Laplace
 from dpaudit.auditing import BlackBox, LinearScore, audit_release
 from dpaudit.auditing.distinguishing.choosing import learn_scores
-from dpaudit.auditing.distinguishing.design import Design, require_enough_runs
+from dpaudit.auditing.distinguishing.design import HELD_SHARE, Design, require_enough_runs
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import fewest_runs
 from dpaudit.mechanisms import LaplacePair
@@ -46,7 +46,7 @@ def test_the_least_number_leaves_enough_for_the_test(epsilon):
     design = Design(Claim(epsilon), 0.95, None, (), learn_scores, stop_early=False)
     least = refusal(design, (), 1)
     tested = least - pilot_size(least)
-    assert tested >= fewest_runs(epsilon, 0.0, 0.05) > tested - 1
+    assert tested >= fewest_runs(epsilon, 0.0, (1 - 2 * HELD_SHARE) * 0.05) > tested - 1
 
 
 def test_the_least_number_suffices():
@@ -64,7 +64,7 @@ def test_a_refusal_comes_before_the_runs():
         calls.append(size)
         return Laplace(1.0).release_many(data, size, rng)
 
-    for epsilon, words in ((1.0, "at least 9"), (10.0, "at least 75894"), (100.0, "no number")):
+    for epsilon, words in ((1.0, "at least 9"), (10.0, "at least 77006"), (100.0, "no number")):
         calls.clear()
         with pytest.raises(InputError, match=f"runs is 5; .* {words}"):
             audit_release(counted, AuditPair(0.0, 1.0), epsilon=epsilon, runs=5)

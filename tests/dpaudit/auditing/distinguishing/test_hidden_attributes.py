@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.distinguishing.vocabulary import canonical
+from dpaudit.auditing.distinguishing.forms import canonical
 
 
 class Lying(list):

@@ -78,7 +78,7 @@ def exclusive_or(entries, of, flip=0.0):
 @pytest.mark.parametrize(
     ("entries", "of", "flip", "words"),
     [
-        (100, 2, 0.2, "product of the signs of entries 0 and 1"),
+        (100, 2, 0.2, "entries 0 and 1 together"),
         (100, 20, 0.0, "parity of the signs of 20 entries"),
         (20, 3, 0.0, "parity of the signs of 3 entries"),
     ],
@@ -95,6 +95,42 @@ def test_what_is_independent_gives_neither():
     assert PairScore.fit(x, other) is None
     assert ParityScore.fit(x, other) is None
     assert [type(score) for score in together(x, other)] == [NormalScore]
+
+
+def uniform_pair(data, size, rng):
+    """Two fields of eight values, each uniform; the second follows from the first, on one side."""
+    first, second = rng.integers(8, size=(2, size))
+    follows = (3 * first + 1) % 8
+    second = np.where((rng.random(size) < 0.5) & bool(data), follows, second)
+    return np.stack([rng.laplace(size=size), first, rng.normal(size=size), second], axis=1)
+
+
+def rarely_equal(data, size, rng):
+    """Two numbers of wide noise, which one side alone makes equal now and then."""
+    noisy = rng.standard_cauchy(size=(size, 5))
+    equal = (rng.random(size) < 0.1) & bool(data)
+    noisy[:, 3] = np.where(equal, noisy[:, 1], noisy[:, 3])
+    return noisy
+
+
+def test_one_field_given_another_is_found_where_none_tells_alone():
+    record = audit_release(uniform_pair, AuditPair(1, 0), epsilon=0.5, runs=8000, seed=2)
+    assert record.refuted
+    assert "entries 1 and 3 together" in record.event
+
+
+def test_a_difference_of_fields_is_found():
+    record = audit_release(rarely_equal, AuditPair(1, 0), epsilon=1.0, runs=8000, seed=2)
+    assert record.refuted
+    assert "entry 1 less entry 3" in record.event
+
+
+def test_pairs_are_given_their_cells_in_many_chunks_alike():
+    x, other = (uniform_pair(data, 3000, RNG(data)) for data in (1, 0))
+    score = PairScore.fit(x, other)
+    assert score.places == (1, 3)
+    assert (score(x) == np.concatenate([score(part) for part in np.split(x, 6)])).all()
+    assert score(x).mean() > score(other).mean() + 0.3
 
 
 def test_a_parity_needs_more_runs_than_entries():

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.distinguishing.design import AnytimeNull, CurveNull, PointNull
+from dpaudit.auditing.distinguishing.design import (
+    RARE_SHARE,
+    AnytimeNull,
+    Arm,
+    CurveNull,
+    PointNull,
+)
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
 from dpaudit.mechanisms import LaplacePair
@@ -93,16 +99,16 @@ class TestCurve:
 
 
 def test_a_rare_event_takes_its_share_and_may_decide():
-    claim, rare = Claim(1.0), Event(lower=50.0)
+    claim, rare = Claim(1.0), Arm(Event(lower=50.0), RARE_SHARE)
     x, x_prime = np.zeros(100_000), np.zeros(100_000)
     x[:100], x[100:50_000], x_prime[:25_000] = 99.0, 1.0, 1.0
-    alone, both = PointNull(claim, Event(lower=0.5)), PointNull(claim, Event(lower=0.5), rare)
+    alone, both = PointNull(claim, Event(lower=0.5)), PointNull(claim, Event(lower=0.5), [rare])
     for null in (alone, both):
         null.update(x, x_prime)
     assert alone.lower_bound(0.95) < 0.75
     assert both.lower_bound(0.95) > 2.0
     assert both.event_in_words("output") == "output ≥ 50, likelier under x"
     assert both.details()["rare"]["counts"]["hits"] == 100
-    without = PointNull(claim, Event(lower=0.5), Event(lower=1e9))
+    without = PointNull(claim, Event(lower=0.5), [Arm(Event(lower=1e9), RARE_SHARE)])
     without.update(x, x_prime)
     assert without.lower_bound(0.95) == pytest.approx(alone.lower_bound(0.955), abs=1e-3)

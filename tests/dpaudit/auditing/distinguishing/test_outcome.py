@@ -27,7 +27,7 @@ def audit(mechanism, pair=PAIR, **settings):
 
 def share(record):
     """By how much the noise could be smaller, as the record states it."""
-    return float(record.power.split(" %")[0].split()[-1]) / 100
+    return float(record.power.split(" % smaller")[0].split()[-1]) / 100
 
 
 @pytest.mark.unabridged
@@ -49,7 +49,7 @@ class TestPower:
         score = LinearScore((1.0, 1.0))
         record = audit(Laplace(1.0), pair, score=score, stop_early=True, runs=500)
         assert not record.refuted
-        assert "%" not in record.power
+        assert "% smaller" not in record.power
 
     def test_refutations_need_none(self):
         assert audit(Laplace(0.5)).power == ""

@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms
+from dpaudit.auditing.distinguishing.forms import digests, forms
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary
 
 
 def learned(x, x_prime):
