@@ -161,9 +161,12 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
 
 def _unbounded(plan: Plan, proved: Guarantee) -> Finding:
     reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    found, keys = _found("no-finite-epsilon", reason=reason), "stable-histogram"
-    known = [each for each in plan.invocations if each.mechanism.kind == keys]
-    told = max((i.mechanism.pair_and_failure(i.sensitivity)[1] for i in known), default=0.0)
+    found = _found("no-finite-epsilon", reason=reason)
+    known = [each for each in plan.invocations if each.mechanism.kind.endswith("-histogram")]
+    told, keys = max(
+        ((i.mechanism.pair_and_failure(i.sensitivity)[1], i.mechanism.kind) for i in known),
+        default=(0.0, ""),
+    )
     low = f"Raise the threshold of {keys}: a key that one alone has is told with probability"
     return replace(found, remedy=f"{low} {told:.3g}.") if told > proved.delta else found
 

@@ -61,7 +61,7 @@ def targets(number: int, seed: int, quick: bool = False) -> Iterator[Target]:
 
 def _settings(kind: str, rng: np.random.Generator, quick: bool) -> Iterator[str]:
     mechanism = Mechanism.kinds()[kind]
-    whole = kind.startswith("discrete")
+    whole = "discrete-" in kind
     if mechanism.norm == "change":
         yield "sensitivity=1"
     else:
@@ -84,7 +84,12 @@ def _settings(kind: str, rng: np.random.Generator, quick: bool) -> Iterator[str]
     if kind == "sparse-vector":
         yield f"threshold={float(rng.normal())!r}"
         yield f"cutoff={int(rng.integers(1, 9))}"
-    if kind == "stable-histogram":
+    if kind == "truncated-discrete-gaussian":
+        yield f"bound={int(rng.integers(20, 3000))}"
+    if kind == "bit-vector-response":
+        yield f"bits={int(rng.integers(8, 40))}"
+        yield f"ones={int(rng.integers(1, 8))}"
+    if kind in ("stable-histogram", "gaussian-histogram"):
         yield f"threshold={float(rng.integers(2, 2000))!r}"
         yield f"key_sensitivity={int(rng.integers(1, 4))}"
     if kind == "approximate-black-box":

@@ -13,6 +13,7 @@ from mechanism_conformance import MechanismConformance, PlainSource
 from dpaudit import ReplaceOne, checker
 from dpaudit.accounting import compose, guarantee
 from dpaudit.base.errors import InputError
+from dpaudit.certificate import Claim, SubjectRecord, certify
 from dpaudit.mechanisms import DiscreteGaussian, GaussianHistogram, StableHistogram
 
 
@@ -200,3 +201,10 @@ def test_its_distance_is_in_keys_and_in_counts():
     for other, expected in far.items():
         assert mechanism.distance(np.array([1, 2, 3]), np.array(other)) == expected
     assert mechanism.distance(np.array([1]), np.array([1, 0])) == math.inf
+
+
+def test_a_threshold_that_is_too_low_is_told():
+    low = plan(use(GaussianHistogram(5.0, 10.0)))
+    made = certify(low, subject=SubjectRecord("keys"), claim=Claim(1.0, 1e-9))
+    (found,) = made.findings
+    assert "Raise the threshold of gaussian-histogram" in found.remedy
