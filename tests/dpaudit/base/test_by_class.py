@@ -99,7 +99,7 @@ def test_a_law_alone_loads_nothing_that_draws_or_attacks():
 
 def test_every_law_of_the_package_is_drawn_or_says_why_not():
     own = {kind: each for kind, each in Mechanism.kinds().items() if _is_own(each)}
-    assert len(own) == 28
+    assert len(own) == 31
     assert all(owner(Mechanism.sample, each) for each in own.values())
     assert owner(Mechanism.sample_exactly, Laplace) is Laplace
 
