@@ -257,7 +257,7 @@ class TestTraining:
         assert 0.5 < audit.epsilon_lower < certificate.guarantee.epsilon < 2
         standings = {each.premise: each.standing for each in certificate.assumptions}
         assert standings[Premise.SENSITIVITY] is Standing.TESTED
-        assert standings[Premise.NOISE] is Standing.TESTED
+        assert standings[Premise.NOISE] is Standing.ENFORCED
 
     def test_its_model_can_be_attacked(self, training):
         command = ("audit", "training.py:canaries", "--canaries", "20", "--epsilon", "2")
