@@ -189,8 +189,13 @@ def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:
             f"steps is {len(weights)} and participations {count}; their product must be at most "
             f"{_MOST_PATTERNS:.0e} where a pattern is searched for."
         )
-    best = np.zeros(len(weights) + 1)
+    return float(heaviest_patterns(weights[None], count, gap)[0])
+
+
+def heaviest_patterns(weights: Floats, count: int, gap: int) -> Floats:
+    """Of each row the largest total of at most ``count`` entries that are ``gap`` apart."""
+    best = np.zeros((len(weights), weights.shape[1] + 1))
     for _ in range(count):
-        earlier = np.concatenate([np.zeros(gap), best])[1 : len(weights) + 1]
-        best = np.concatenate([[0.0], np.maximum.accumulate(weights + earlier)])
-    return float(best[-1])
+        earlier = np.pad(best, ((0, 0), (gap, 0)))[:, 1 : best.shape[1]]
+        best[:, 1:] = np.maximum.accumulate(weights + earlier, axis=1)
+    return best[:, -1].copy()

@@ -18,7 +18,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Finite
 from dpaudit.mechanisms.base import Norm
-from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.factorization import Factorization, heaviest_patterns
 from dpaudit.mechanisms.continual.toeplitz import Toeplitz, distance_of_first
 from dpaudit.mechanisms.pairs import Floats
 
@@ -195,8 +195,8 @@ class OwnMatrix(Factorization):
     def _l2_sensitivity(self, count: int, gap: int) -> float:
         moved, at = self._matrix.T @ self._matrix, np.arange(self.steps)
         near = np.abs(at[:, None] - at) < gap
-        rows = np.diag(moved) + _heaviest(np.where(near, 0.0, moved), count - 1, gap)
-        return math.sqrt(_heaviest(rows[None], count, gap)[0])
+        rows = np.diag(moved) + heaviest_patterns(np.where(near, 0.0, moved), count - 1, gap)
+        return math.sqrt(heaviest_patterns(rows[None], count, gap)[0])
 
     def _cyclic_l2(self, count: int, gap: int) -> float:
         starts = range(self.steps)  # of the last ones fewer steps fit
@@ -218,12 +218,3 @@ class OwnMatrix(Factorization):
         """A pass over all entries for each participation."""
         count, _ = self._pattern(participations, min_separation)
         return (50.0 + 10 * count) * self.steps**2
-
-
-def _heaviest(weights: Floats, count: int, gap: int) -> Floats:
-    """Of each row the largest total of at most ``count`` entries that are ``gap`` apart."""
-    best = np.zeros((len(weights), weights.shape[1] + 1))
-    for _ in range(count):
-        earlier = np.pad(best, ((0, 0), (gap, 0)))[:, 1 : best.shape[1]]
-        best[:, 1:] = np.maximum.accumulate(weights + earlier, axis=1)
-    return best[:, -1].copy()
