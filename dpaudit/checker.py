@@ -1121,7 +1121,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     the unit is in common. c is stated by the sample, or else by the contribution of the invocation,
     and no sensitivity may be above 2c. Else both neighbours are drawn alike. *Rows* of a unit that
     are drawn each on its own: any of k rows is drawn with probability at most kq, and then the
-    others are within k steps of none.
+    others are within k steps of none. *Random shares* of a part: any that is drawn counts as all.
 
     *Subsets of fixed size*, q = m/n. Replaced: the part without the unit is in common. Under
     add-remove another unit has its place where it is absent: two steps away, given the others, so
@@ -1167,6 +1167,12 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         if replaces and bound is not None and kind in NUMBERS and rate < 1:
             return parts("half", rate, rows, 2 * bound)
         return parts("poisson" if absent else "known", rate, rows)
+    if scheme == "mixture":
+        given = fields(sampling, scheme, "scheme~ shares* rates*")
+        odd = any(not 0 < each <= 1 for each in given["shares"] + given["rates"])
+        odd |= len(given["shares"]) != len(given["rates"])
+        stop(odd, "shares and rates must be as many, from above 0 to 1.", InputError)
+        return parts("poisson" if absent else "known", min(sum_of(given["rates"]), every))
     if scheme == "fixed-size":
         given = fields(sampling, scheme, "scheme~ size# population#")
         rate = Fraction(given["size"], given["population"])

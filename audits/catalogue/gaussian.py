@@ -14,6 +14,7 @@ import numpy as np
 from audits.catalogue.entry import (
     APPROXIMATE,
     DELTA,
+    ROW,
     SIGMA,
     Entry,
     Floats,
@@ -24,16 +25,31 @@ from audits.catalogue.entry import (
     gaussian_epsilon,
     sampled_plan,
 )
-from dpaudit import Claim, DiscreteGaussian
+from dpaudit import (
+    AddRemove,
+    Claim,
+    DiscreteGaussian,
+    Gaussian,
+    Invocation,
+    Plan,
+    TrustModel,
+)
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import GaussianPair
+from dpaudit.plan import MixtureSampling
 
 CURVE = GaussianPair(1 / SIGMA).delta
 CLASSIC = math.sqrt(2 * math.log(1.25 / DELTA)) / 10
 NEVER, STEPS = sampled_plan(1.0, 0.1), sampled_plan(1.0, 0.1, steps=5)
 NEVER_STATED = Claim(1.6845, DELTA)
 DISCRETE = DiscreteGaussian(4.0)
+SHARES, RATES = (0.1, 1.0), (0.5, 0.5)
+MIXED = Plan.of(
+    Invocation(Gaussian(0.5), 1.0, ROW, AddRemove(), TrustModel.CENTRAL,
+               sampling=MixtureSampling(SHARES, RATES)))  # fmt: skip
+MEAN = GaussianPair(1.1)
+"""Of the mean share, 0.55, at σ = 0.5."""
 
 
 def noisy(sigma: float, steps: int | None = None) -> Release:
@@ -54,6 +70,11 @@ def sampled(rate: float, steps: int) -> Release:
         return data * taken + rng.normal(size=(size, steps))
 
     return release
+
+
+def shared(data: Any, size: int, rng: np.random.Generator) -> Floats:
+    """A random share of one record's part, σ = 0.5."""
+    return data * rng.choice(SHARES, size, p=RATES) + rng.normal(scale=0.5, size=size)
 
 
 def _mixture(outputs: Floats) -> Floats:
@@ -92,6 +113,8 @@ WRONG = (
           LinearScore((-1.0,) * 10)),
     Entry("subsampled Gaussian that never samples", False, NEVER_STATED, 1.0, 0.0,
           gaussian_epsilon(1.0), 3_000, noisy(1.0), curve_of(NEVER), Identity()),
+    Entry("random shares, accounted by the mean one", False, Claim(epsilon_of(MEAN), DELTA), 1.0,
+          0.0, claim_of(MIXED).epsilon, 20_000, shared, MEAN.delta, Identity()),
 )  # fmt: skip
 
 RIGHT = (
@@ -108,4 +131,6 @@ RIGHT = (
           10_000, sampled(0.1, 1), curve_of(NEVER), Identity()),
     Entry("5-step DP-SGD", True, claim_of(STEPS), 1.0, 0.0, claim_of(STEPS).epsilon, 10_000,
           sampled(0.1, 5), curve_of(STEPS), FixedScore(_mixture)),
+    Entry("random shares", True, claim_of(MIXED), 1.0, 0.0, claim_of(MIXED).epsilon, 10_000, shared,
+          curve_of(MIXED), Identity()),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from dpaudit.accounting.amplification import (
     amplification,
     covered,
 )
-from dpaudit.accounting.amplification.poisson import TimesAmplification, is_location
+from dpaudit.accounting.amplification.poisson import SharesAmplification, is_location
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.rounding import round_up
@@ -118,7 +118,7 @@ def costs_as_its_pair(declared: Invocation) -> bool:
     drawn = amplification(instead.sampling, instead)
     taken = isinstance(sampling, FixedSizeSampling) and sampling.size < sampling.population
     taken = taken and declared.relation == AddRemove() and is_location(declared)
-    if taken or isinstance(drawn, TimesAmplification):
+    if taken or isinstance(drawn, SharesAmplification):
         return True  # those who give their places to the unit may be as far from it as can be
     return instead == declared and (drawn is None or drawn.is_attained)
 

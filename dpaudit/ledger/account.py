@@ -14,12 +14,16 @@ from dpaudit.plan import Group, Invocation, Membership, Plan
 from dpaudit.plan.sampling import (
     CyclicPoissonSampling,
     FixedSizeSampling,
+    MixtureSampling,
     RandomAllocation,
     TruncatedPoissonSampling,
     WithReplacementSampling,
 )
 
 _Uses = tuple[tuple[str, int], ...]
+_DRAWN_IN_RUNS = (
+    CyclicPoissonSampling | MixtureSampling | RandomAllocation | WithReplacementSampling
+)
 
 
 class Account:
@@ -102,7 +106,7 @@ class Account:
         """
         at, invocation = self.found(at)
         sampling = None if invocation is None else invocation.sampling
-        if isinstance(sampling, CyclicPoissonSampling | RandomAllocation | WithReplacementSampling):
+        if isinstance(sampling, _DRAWN_IN_RUNS):
             raise PlanMismatchError(
                 f"{sampling.kind} samples are none that the ledger draws; draw them in the run."
             )

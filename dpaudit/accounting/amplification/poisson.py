@@ -38,6 +38,7 @@ from dpaudit.mechanisms.rounding import as_float, up
 from dpaudit.plan import (
     AddRemove,
     Invocation,
+    MixtureSampling,
     PoissonSampling,
     TruncatedPoissonSampling,
     ZeroOut,
@@ -77,49 +78,44 @@ class PoissonAmplification(Amplification):
 
 
 @dataclass(frozen=True)
-class TimesAmplification(Amplification):
-    """A unit is drawn a random number of times, each of which adds an equal part of the shift.
+class SharesAmplification(Amplification):
+    """A unit adds a random share of the whole shift, as if it were drawn several times.
 
-    For Gaussian and Laplace noise; the pair is that of all times.
+    For Gaussian and Laplace noise.
 
     Attributes:
-        times: how often at most.
-        weights: of 0, 1, … times, as :func:`~.mixtures.binomial_tail` rounds them.
+        shares: of the whole shift, from 0 on.
+        weights: of the shares, rounded to a law that is stochastically larger.
     """
 
-    times: int
+    shares: tuple[float, ...]
     weights: tuple[float, ...]
 
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
-        """Ln Σ w_j e^(jε/k), rounded up: the largest loss of Laplace noise."""
+        """Ln Σ w e^(sε), rounded up: the largest loss of Laplace noise."""
         whole = as_float(epsilon)
         if whole in (0.0, math.inf):
             return epsilon
-        return min(epsilon, float(self._mean([whole * n for n in self._shares])))
+        return min(epsilon, float(self._mean([whole * n for n in self.shares])))
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
         """Of :mod:`~dpaudit.accounting.amplification.mixtures`.
 
-        Beyond all losses of interest one that is drawn counts as drawn every time.
+        Beyond all losses of interest any share counts as the whole.
         """
         if not unit_of(pair) < FAR:
             return PoissonAmplification(self.rate).directed(pair)
-        return drawn_pairs(pair, list(zip(self._shares, self.weights, strict=True)))
+        return drawn_pairs(pair, list(zip(self.shares, self.weights, strict=True)))
 
     def log_moments(self, pair: DominatingPair) -> Floats:
-        """By joint convexity over how often the unit is drawn, as if that were known."""
+        """By joint convexity over the share, as if that were known."""
         if isinstance(pair, LaplacePair):
-            parts = [LaplacePair(pair.ratio * Fraction(n)).renyi(ORDERS) for n in self._shares]
+            parts = [LaplacePair(pair.ratio * Fraction(n)).renyi(ORDERS) for n in self.shares]
         else:
             unit = unit_of(pair)
-            shifts = [unit * n if n else 0.0 for n in self._shares]
+            shifts = [unit * n if n else 0.0 for n in self.shares]
             parts = [GaussianPair(shift).renyi(ORDERS) for shift in shifts]
         return self._mean([(ORDERS - 1) * part for part in parts])
-
-    @property
-    def _shares(self) -> list[float]:
-        """Of the whole shift, rounded up."""
-        return [up(number / self.times) for number in range(len(self.weights))]
 
     def _mean(self, logs: Sequence[Floats | float]) -> Floats:
         """Ln Σ w e^logs, rounded up."""
@@ -164,10 +160,26 @@ def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None
     raise refusal(invocation, "no dominating pair is known, so declare it without sampling.")
 
 
-def times_drawn(times: int, weights: tuple[float, ...]) -> TimesAmplification:
-    """The amplification of weights of 0, 1, … times."""
-    seldom = min(max(1 - weights[0], 1e-300), 1 - 2.0**-53)
-    return TimesAmplification(seldom, times, weights)
+@amplification.register(MixtureSampling)
+def _(sampling: MixtureSampling, invocation: Invocation) -> Amplification:
+    """Of noise on sums, as covered has seen; from the largest share on, as it costs the most."""
+    left, found = Fraction(1), []
+    for share, rate in sorted(zip(sampling.shares, sampling.rates, strict=True), reverse=True):
+        weight = min(left, Fraction(rate))
+        left -= weight
+        found.append((share, float(weight)))
+    shares, weights = zip((0.0, float(left)), *found[::-1], strict=True)
+    return SharesAmplification(_below_one(1 - weights[0]), shares, weights)
+
+
+def times_drawn(times: int, weights: tuple[float, ...]) -> SharesAmplification:
+    """The amplification of weights of 0, 1, … of so many times, each an equal part of the shift."""
+    shares = tuple(up(number / times) for number in range(len(weights)))
+    return SharesAmplification(_below_one(1 - weights[0]), shares, weights)
+
+
+def _below_one(rate: float) -> float:
+    return min(max(rate, 1e-300), 1 - 2.0**-53)
 
 
 def is_absent(use: Invocation) -> bool:

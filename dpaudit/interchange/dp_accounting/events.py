@@ -15,6 +15,7 @@ and a sampling scheme with ``sampled_event.register(MySampling)``.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import singledispatch
 
@@ -40,6 +41,7 @@ from dpaudit.plan import (
     FixedSizeSampling,
     Invocation,
     MetricBall,
+    MixtureSampling,
     Plan,
     PoissonSampling,
     Sampling,
@@ -159,6 +161,17 @@ def _(sampling: PoissonSampling, event: dp.DpEvent) -> dp.DpEvent:
         raise UnsupportedError(f"units of {sampling.rows} sampled rows have no DpEvent.")
     shifts = list(range(len(weights)))
     return dp.MixtureOfGaussiansDpEvent(event.noise_multiplier, shifts, list(weights))
+
+
+@sampled_event.register(MixtureSampling)
+def _(sampling: MixtureSampling, event: dp.DpEvent) -> dp.DpEvent:
+    if not isinstance(event, dp.GaussianDpEvent):
+        raise UnsupportedError("mixture sampling has a DpEvent for Gaussian noise alone.")
+    rest = max(1 - math.fsum(sampling.rates), 0.0)
+    shifts, weights = [*sampling.shares], [*sampling.rates]
+    if rest > 0:
+        shifts, weights = [0.0, *shifts], [rest, *weights]
+    return dp.MixtureOfGaussiansDpEvent(event.noise_multiplier, shifts, weights)
 
 
 @sampled_event.register(TruncatedPoissonSampling)

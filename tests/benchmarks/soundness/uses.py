@@ -62,6 +62,7 @@ from dpaudit.plan import (
     CyclicPoissonSampling,
     Group,
     Membership,
+    MixtureSampling,
     RandomAllocation,
     Sampling,
     TruncatedPoissonSampling,
@@ -118,6 +119,7 @@ _SCHEMES: dict[str, Callable[..., Sampling]] = {
     "allocated": lambda _, steps, times=1: RandomAllocation(steps, times),
     "turns": lambda _, rate, groups: CyclicPoissonSampling(rate, groups),
     "taken": lambda _, size, population: FixedSizeSampling(size, population),
+    "shares": lambda _, shares, rates: MixtureSampling(shares, rates),
 }
 
 
@@ -139,7 +141,7 @@ class Use:
         drawn: another scheme and its facts: ``rows`` (rate, rows), ``replaced`` (rate),
             ``truncated`` (rate, size, population), ``again`` (size, population, changes of a
             replacement), ``allocated`` (steps, times), ``taken`` (size, population), ``turns``
-            (rate, groups).
+            (rate, groups), ``shares`` (shares, their rates).
         enumerated: whether the oracle compares with neighbours whose outputs it enumerates.
     """
 

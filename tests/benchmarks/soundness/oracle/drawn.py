@@ -17,7 +17,7 @@ from scipy.stats import binom
 from tests.benchmarks.soundness.oracle.laws import Floats, GaussianLaw, Law, Tails
 from tests.benchmarks.soundness.oracle.sampled import AddedLaw, RemovedLaw
 
-EXACT = ("rows", "replaced", "again", "taken", "turns")
+EXACT = ("rows", "replaced", "again", "taken", "turns", "shares")
 """Those of which no neighbours cost more (of draws with replacement under add-remove)."""
 
 
@@ -72,6 +72,10 @@ def law(base: Law, drawn: tuple[Any, ...], way: int) -> Law:
         return _times(base.mu, facts[1], facts[0], way)
     if kind == "again":
         return _times(base.mu * facts[2], facts[0], 1 / facts[1], way)
+    if kind == "shares":
+        rest = ((0.0, 1 - math.fsum(facts[1])),) if math.fsum(facts[1]) < 1 else ()
+        parts = [(share * base.mu, w) for share, w in zip(*facts, strict=True)]
+        return _against_nothing([*rest, *parts], way)
     if kind == "replaced":
         q, half = facts[0], base.mu / 2
         rest = ((0.0, 1 - q),) if q < 1 else ()
@@ -93,6 +97,10 @@ def law(base: Law, drawn: tuple[Any, ...], way: int) -> Law:
 def _times(step: float, times: int, rate: float, way: int) -> Law:
     weights = binom.pmf(np.arange(times + 1), times, rate)
     parts = [(j * step, float(w)) for j, w in enumerate(weights) if w > 1e-250]
+    return _against_nothing(parts, way)
+
+
+def _against_nothing(parts: list[tuple[float, float]], way: int) -> Law:
     if way == 0:
         return MixedLaw(tuple(parts), ((0.0, 1.0),))
     return MixedLaw(((0.0, 1.0),), tuple((-s, w) for s, w in parts))
