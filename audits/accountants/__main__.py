@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from audits.result_table import render
 from dpaudit import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
 from dpaudit.accounting import AccountantName, Interval
 from dpaudit.accounting import compose as composed
+from dpaudit.accounting.amplification.poisson import poisson_moments, poisson_moments_at_integers
 from dpaudit.base import files
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import PrivateSelection, Runs, Sampling
@@ -29,6 +32,10 @@ PAGE = Path("reports/accountants/accountants.md")
 ABOUT = PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL
 REASONS: Mapping[str, str] = json.loads(HERE.joinpath("reasons.json").read_text("utf-8"))
 """Why a number of a test is another one, by the name of the test."""
+LEFT_OUT: Mapping[str, Mapping[str, list[str]]] = json.loads(
+    HERE.joinpath("left_out.json").read_text("utf-8")
+)
+"""By the reason the tests that are not compared, by suite and file."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,10 @@ class Row:
     @property
     def reason(self) -> str:
         """Why it is not equal."""
-        name = self.test.partition(" (")[0].rpartition(".")[2]
+        named = self.test.partition(" (")[0].partition(".py ")[2]
         if self.setting.get("bound") == "rdp":
-            name = "rdp"
-        return REASONS.get(name, "")
+            named = "rdp"
+        return REASONS.get(named) or REASONS.get(named.rpartition(".")[2], "")
 
     def cells(self) -> tuple[str, ...]:
         """A line of the page."""
@@ -108,10 +115,23 @@ def measured(setting: Mapping[str, Any]) -> Row:
     """Both ends of what is proved of a setting."""
     plan, at = plan_of(setting), setting["at"]
     if setting["states"] == "divergence":
-        pair = plan.invocations[0].mechanism.pair(1.0)
-        return Row(setting, Interval(None, float(pair.renyi([at])[0])))
+        return Row(setting, Interval(None, _divergence(plan, at)))
     whole = composed(plan, AccountantName.BEST)
     return Row(setting, whole.delta(at) if setting["states"] == "delta" else whole.epsilon(at))
+
+
+def _divergence(plan: Plan, order: float) -> float:
+    """Of one use by its pair, of several Poisson samples by the moments that accountants add up."""
+    (one,) = plan.invocations
+    pair = one.mechanism.pair(one.sensitivity)
+    if not isinstance(one.sampling, PoissonSampling) or one.sampling.rate == 1:
+        return one.count * float(pair.renyi([order])[0])
+    if order == int(order):
+        (moment,) = poisson_moments_at_integers(pair, one.sampling.rate, (int(order),))
+    else:
+        found = poisson_moments(pair, one.sampling.rate, np.array([order]))
+        moment = np.inf if found is None else found[0]
+    return one.count * float(moment) / (order - 1)
 
 
 def settings() -> list[dict[str, Any]]:
@@ -129,13 +149,20 @@ def page(rows: list[Row]) -> str:
     other = [row.cells() for row in rows if row.verdict != "equal"]
     versions = {(row.setting["suite"], row.setting["version"]) for row in rows}
     facts = {"verdicts": verdicts, "table": table, "other": other, "rows": rows}
-    facts |= {"versions": sorted(versions), "all": list(_lines(rows))}
+    facts |= {"versions": sorted(versions), "all": list(_lines(rows)), "left": list(_left_out())}
     return render(HERE / "page.md.j2", **facts)
 
 
 def _lines(rows: list[Row]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         yield row.cells()[:-1]
+
+
+def _left_out() -> Iterator[tuple[str, str, str]]:
+    for reason, files_of in LEFT_OUT.items():
+        for file, tests in files_of.items():
+            for test in tests:
+                yield file, test, reason
 
 
 def main() -> int:
