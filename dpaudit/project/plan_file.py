@@ -23,7 +23,9 @@ Of a private selection, ``[[invocation.run]]`` declares each invocation of one r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -120,7 +122,7 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
     findings = [_found(rule) for name, rule in _ASSUMED.items() if name not in facts]
     for number, item in enumerate(items, start=1):
         place = f"invocation {number}"
-        with toml_tables.within(place):
+        with toml_tables.within(place), _with_cost():
             invocation, found = reader.invocation(item, place)
         invocations.append(invocation)
         findings += found
@@ -216,6 +218,28 @@ class _Reader:
                 "contribution = 1.0 for the largest norm of what one unit adds to a sum."
             )
         return implied, [_found("sensitivity-from-clip", place, sensitivity=implied)]
+
+
+_EDGES = {
+    "(sigma|scale|scales|p|lie) is 0": "as without noise ε is infinite",
+    "epsilon is 0": "as at ε = 0 nothing depends on the data: leave it out",
+    "(rate|rates|count|size|times) is 0": "as what nobody takes part in costs nothing: leave it out",
+    "k is 1": "as of one answer nothing is told: leave it out",
+}
+"""What is no mechanism, and what it would cost."""
+
+
+@contextmanager
+def _with_cost() -> Iterator[None]:
+    """End errors of a number at an edge with what that would cost."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        cost = next((c for edge, c in _EDGES.items() if re.match(rf"{edge}(\.0)?;", text)), None)
+        if cost is None:
+            raise
+        raise InputError(f"{text.removesuffix('.')}, {cost}.") from None
 
 
 _EXAMPLE = 'mechanism = "gaussian", sigma = 8.0, sensitivity = 1.0 (`dpaudit list` has all)'
