@@ -206,6 +206,9 @@ class ProfileBlackBox(BlackBox):
 class ConcentratedBlackBox(BlackBox):
     """Any (ξ, ρ)-zCDP release: its Rényi divergences of order α are at most ξ + αρ.
 
+    One that is so but for a probability δ (approximate zCDP, Definition 8.1 of Bun and Steinke
+    2016) is this and an approximate black box of (0, δ) in one plan.
+
     Attributes:
         rho: its proved ρ for neighbouring inputs.
         xi: its ξ (Bun and Steinke 2016, Definition 1.1); none where not given.

@@ -223,7 +223,7 @@ class _Reader:
 _EDGES = {
     "(sigma|scale|scales|p|lie) is 0": "as without noise ε is infinite",
     "epsilon is 0": "as at ε = 0 nothing depends on the data: leave it out",
-    "(rate|rates|count|size|times) is 0": "as what nobody takes part in costs nothing: leave it out",
+    "(rate|rates|count|size|times) is 0": "as what nobody is in costs nothing: leave it out",
     "k is 1": "as of one answer nothing is told: leave it out",
 }
 """What is no mechanism, and what it would cost."""

@@ -353,3 +353,13 @@ def test_all_else_is_left_to_others(refused):
     with pytest.raises(UnsupportedError, match="bounded-range accountant"):
         BoundedRangeAccountant().compose([refused])
     assert compose(plan(refused)).epsilon(0.0).upper > 0
+
+
+def test_approximate_zcdp_is_zcdp_beside_a_failure():
+    """OpenDP's test of (ρ, δ) = (0.05, 1e-7): ε at 1e-6 is that of ρ at what is left of δ."""
+    rho, failure, delta = 0.05, 1e-7, 1e-6
+    parts = use(ConcentratedBlackBox(rho), at="x"), use(ApproximateBlackBox(0.0, failure), at="y")
+    found = compose(plan(*parts)).epsilon(delta).upper
+    alone = compose(plan(parts[0])).epsilon(delta - failure).upper
+    assert alone * (1 - 1e-9) <= found <= alone * (1 + 1e-3)
+    assert compose(plan(*parts)).epsilon(failure / 2).upper == math.inf

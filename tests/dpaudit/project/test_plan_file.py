@@ -151,7 +151,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD.replace("sigma = 1", "sigma = -1"), "sigma is -1"),
         (GOOD.replace("sigma = 1", "sigma = true"), "sigma is True"),
         (GOOD.replace("sigma = 1\n", ""), "lacks the key 'sigma'"),
-        (GOOD + "\ncount = 0", "count is 0; .*, as what nobody takes part in costs nothing"),
+        (GOOD + "\ncount = 0", "count is 0; .*, as what nobody is in costs nothing"),
         (
             GOOD.replace("sigma = 1", "sigma = 0"),
             "sigma is 0; .* above 0, as without noise ε is infinite",
@@ -159,7 +159,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (invocation(mechanism='"exponential"', epsilon=0.0), "as at ε = 0 nothing depends on"),
         (
             GOOD + '\nsampling = { scheme = "poisson", rate = 0 }',
-            "rate is 0; .*, as what nobody takes part in costs nothing: leave it out",
+            "rate is 0; .*, as what nobody is in costs nothing: leave it out",
         ),
         (
             invocation(mechanism='"randomized-response"', p=0.5, k=1),
