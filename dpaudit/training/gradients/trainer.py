@@ -28,7 +28,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 from torch import nn
 
 from dpaudit.accounting import AccountantName, compose
@@ -256,14 +255,11 @@ class Trainer:
 
     def _handed(self, noisy: Floats) -> dict[str, Any]:
         """The mean by parameter; each leaf has its own as its gradient."""
-        mean = torch.from_numpy(noisy / self.divisor).to(self._sums.device, self._sums.dtype)
-        parts = mean.split([each.numel() for each in self.parameters.values()])
-        found = {}
-        for (name, each), part in zip(self.parameters.items(), parts, strict=True):
-            found[name] = part.view(each.shape)
+        parts = self._sums.split(noisy, self.divisor)
+        for name, each in self.parameters.items():
             if each.is_leaf:
-                each.grad = found[name]
-        return found
+                each.grad = parts[name]
+        return parts
 
     @property
     def charged(self) -> int:
