@@ -33,11 +33,13 @@ class Side:
         store: the rows, or none.
         ledger: of the plan.
         streams: open ones, by their number.
+        trainings: of an application, likewise.
     """
 
     store: Store
     ledger: Ledger
     streams: dict[int, Steps] = field(default_factory=dict)
+    trainings: dict[int, Any] = field(default_factory=dict)
 
     def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Numbers of the rows, and the codes of their units."""

@@ -130,7 +130,7 @@ class ClippedSums:
             A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
         """
         total, parameters = np.zeros(self.size), self._detached()
-        unclipped = 0
+        unclipped, places = 0, self._examples.present(places)
         for start in range(0, len(places), self.chunk):
             here = places[start : start + self.chunk]
             padded = np.full(self.chunk, here[0])

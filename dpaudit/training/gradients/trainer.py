@@ -134,7 +134,8 @@ class Trainer:
         for each in self.declared:
             require_drawable(each)
             _require_norm(each.sensitivity / each.relation.contribution_factor)
-        examples = Examples(data, users, most=most_rows)
+        made = isinstance(data, Examples)
+        examples = data if made else Examples(data, users, most=most_rows)
         examples.require_unit(self.declared[0].unit)
         if (name := held_data(loss, examples.leaves)) is not None:
             raise InputError(
@@ -143,7 +144,7 @@ class Trainer:
             )
         self.divisor = self._public(divisor, len(examples))
         model = parameters if isinstance(parameters, nn.Module) else None
-        self.parameters = _trained(parameters)
+        self.parameters = trained(parameters)
         chunk = usual_chunk(self.divisor) if chunk is None else chunk
         validate.integer_at_least(1, chunk=chunk)
         self._sums = ClippedSums(loss, self.parameters, examples, chunk, model)
@@ -399,7 +400,7 @@ def _require_norm(norm: float) -> float:
     return norm
 
 
-def _trained(parameters: Any) -> dict[str, Any]:
+def trained(parameters: Any) -> dict[str, Any]:
     """The parameters of a module that are trained, or a mapping as it is."""
     if isinstance(parameters, nn.Module):
         return {name: p for name, p in parameters.named_parameters() if p.requires_grad}
