@@ -25,8 +25,6 @@ from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, P
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Finding
 from dpaudit.certificate.assumptions import clips
-from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
-from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
@@ -145,23 +143,6 @@ def require_population(plan: Plan, units: int) -> None:
             )
 
 
-class _TrialNoise(FloatNoise):
-    """Noise of a table without rows, which refuses what that of another ledger would."""
-
-    def __init__(self, other: NoiseBackend) -> None:
-        super().__init__(np.random.default_rng(0))
-        self._other = other
-
-    def require_size(self, invocation: Invocation, entries: int) -> None:
-        if isinstance(self._other, SizedNoise):
-            self._other.require_size(invocation, entries)
-
-
-def trial_of(ledger: Ledger) -> Ledger:
-    """A ledger of the same plan that nobody reads."""
-    return Ledger(ledger.plan, noise=_TrialNoise(ledger.noise or SecureNoise()))
-
-
 class Operations:
     """Answers requests about one table.
 
@@ -249,11 +230,7 @@ class Operations:
         return next(self._numbers)
 
     def vectors_of(self, number: object) -> Vectors:
-        """The numbers of a handle.
-
-        Raises:
-            InputError: if it is of rows, or there is none.
-        """
+        """The numbers of a handle; an error where it is of rows, or there is none."""
         found = self._handles.get(number) if type(number) is int else None
         if not isinstance(found, Vectors):
             raise InputError("this is of numbers; take the vector of a column, or of several.")

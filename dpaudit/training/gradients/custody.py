@@ -15,7 +15,6 @@ import torch
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
-from dpaudit.base.validate import shown
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation, TrustModel
 from dpaudit.sealed.messages import field
@@ -69,7 +68,9 @@ def open_training(operations: Operations, request: Mapping[str, Any]) -> int:
 
     operations.both(release)
     opened: Trainer = operations.real.trainings[number]
-    operations.findings |= {each.rule: each for each in opened.findings() if each.rule == _IN_FLOATS}
+    operations.findings |= {
+        each.rule: each for each in opened.findings() if each.rule == _IN_FLOATS
+    }
     return number
 
 

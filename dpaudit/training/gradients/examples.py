@@ -85,7 +85,7 @@ class Examples:
         self._weigh(held)
 
     def _weigh(self, held: list[list[int]]) -> None:
-        """Keep which rows each unit has; what is left over repeats the first, and counts nothing."""
+        """Keep the rows of each unit; what is left over repeats the first, and counts nothing."""
         held = [own[: self.most] for own in held]
         self._rows = torch.tensor([own + own[:1] * (self.most - len(own)) for own in held])
         counted = torch.tensor([len(own) for own in held])[:, None]

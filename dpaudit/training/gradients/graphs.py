@@ -34,41 +34,36 @@ _MOST_NODES, _MOST_ENTRIES = 20_000, 2**24
 _MOST_BYTES = 2**32
 """Of a chunk: its intermediate values, thrice, as gradients need them too, and its gradients."""
 
-OPERATORS = frozenset(
-    """
-    abs.default add.Scalar add.Tensor clamp.Tensor clamp.default clamp_max.default
-    clamp_min.default cos.default div.Scalar div.Tensor elu.default erf.default exp.default
-    expm1.default gelu.default hardsigmoid.default hardswish.default hardtanh.default
-    leaky_relu.default log.default log1p.default log_sigmoid_forward.default maximum.default
-    minimum.default mish.default mul.Scalar mul.Tensor neg.default pow.Tensor_Scalar
-    reciprocal.default relu.default rsqrt.default rsub.Scalar rsub.Tensor sigmoid.default
-    sign.default silu.default sin.default softplus.default sqrt.default sub.Scalar sub.Tensor
-    tanh.default _prelu_kernel.default
-    bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor eq.Scalar eq.Tensor ge.Scalar
-    ge.Tensor gt.Scalar gt.Tensor isnan.default le.Scalar le.Tensor logical_and.default
-    logical_not.default logical_or.default lt.Scalar lt.Tensor masked_fill.Scalar
-    masked_fill.Tensor ne.Scalar ne.Tensor where.self
-    _to_copy.default _unsafe_view.default alias.default arange.default arange.start
-    arange.start_step cat.default clone.default constant_pad_nd.default detach.default
-    diagonal.default expand.default flip.default full.default full_like.default
-    lift_fresh.default lift_fresh_copy.default new_full.default new_ones.default new_zeros.default
-    ones.default ones_like.default permute.default repeat.default scalar_tensor.default
-    select.int slice.Tensor split.Tensor split_with_sizes.default squeeze.default squeeze.dim
-    squeeze.dims stack.default t.default transpose.int tril.default triu.default unbind.int
-    unsafe_split.Tensor unsqueeze.default view.default zeros.default zeros_like.default
-    addmm.default baddbmm.default bmm.default convolution.default dot.default mm.default mv.default
-    all.default all.dim amax.default amin.default any.default any.dim argmax.default argmin.default
-    cumsum.default linalg_vector_norm.default logsumexp.default max.default max.dim mean.default
-    mean.dim min.default min.dim prod.default prod.dim_int std.correction sum.default
-    sum.dim_IntList var.correction var_mean.correction
-    _log_softmax.default _safe_softmax.default _softmax.default
-    binary_cross_entropy_with_logits.default huber_loss.default mse_loss.default
-    nll_loss2d_forward.default nll_loss_forward.default smooth_l1_loss.default
-    _adaptive_avg_pool2d.default avg_pool2d.default max_pool2d_with_indices.default
-    native_group_norm.default native_layer_norm.default
-    embedding.default gather.default index_select.default
-    """.split()
-)
+_LISTED = """
+abs.default add.Scalar add.Tensor clamp.Tensor clamp.default clamp_max.default clamp_min.default
+cos.default div.Scalar div.Tensor elu.default erf.default exp.default expm1.default gelu.default
+hardsigmoid.default hardswish.default hardtanh.default leaky_relu.default log.default
+log1p.default log_sigmoid_forward.default maximum.default minimum.default mish.default mul.Scalar
+mul.Tensor neg.default pow.Tensor_Scalar reciprocal.default relu.default rsqrt.default rsub.Scalar
+rsub.Tensor sigmoid.default sign.default silu.default sin.default softplus.default sqrt.default
+sub.Scalar sub.Tensor tanh.default _prelu_kernel.default bitwise_and.Tensor bitwise_not.default
+bitwise_or.Tensor eq.Scalar eq.Tensor ge.Scalar ge.Tensor gt.Scalar gt.Tensor isnan.default
+le.Scalar le.Tensor logical_and.default logical_not.default logical_or.default lt.Scalar lt.Tensor
+masked_fill.Scalar masked_fill.Tensor ne.Scalar ne.Tensor where.self _to_copy.default
+_unsafe_view.default alias.default arange.default arange.start arange.start_step cat.default
+clone.default constant_pad_nd.default detach.default diagonal.default expand.default flip.default
+full.default full_like.default lift_fresh.default lift_fresh_copy.default new_full.default
+new_ones.default new_zeros.default ones.default ones_like.default permute.default repeat.default
+scalar_tensor.default select.int slice.Tensor split.Tensor split_with_sizes.default
+squeeze.default squeeze.dim squeeze.dims stack.default t.default transpose.int tril.default
+triu.default unbind.int unsafe_split.Tensor unsqueeze.default view.default zeros.default
+zeros_like.default addmm.default baddbmm.default bmm.default convolution.default dot.default
+mm.default mv.default all.default all.dim amax.default amin.default any.default any.dim
+argmax.default argmin.default cumsum.default linalg_vector_norm.default logsumexp.default
+max.default max.dim mean.default mean.dim min.default min.dim prod.default prod.dim_int
+std.correction sum.default sum.dim_IntList var.correction var_mean.correction _log_softmax.default
+_safe_softmax.default _softmax.default binary_cross_entropy_with_logits.default huber_loss.default
+mse_loss.default nll_loss2d_forward.default nll_loss_forward.default smooth_l1_loss.default
+_adaptive_avg_pool2d.default avg_pool2d.default max_pool2d_with_indices.default
+native_group_norm.default native_layer_norm.default embedding.default gather.default
+index_select.default
+"""
+OPERATORS = frozenset(_LISTED.split())
 """Of torch.ops.aten, each with its overload."""
 
 _TABLES = {"embedding.default": (0, 1, 0), "gather.default": (0, 2, 1)}

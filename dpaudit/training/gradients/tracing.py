@@ -64,9 +64,7 @@ class _Writer(TorchDispatchMode):  # type: ignore[misc]
         place = self._given + len(self.nodes) - 1
         several = found if isinstance(found, tuple | list) else [found]
         for part, each in enumerate(several):
-            self._known[id(each)] = {"value": place} | (
-                {"part": part} if several is found else {}
-            )
+            self._known[id(each)] = {"value": place} | ({"part": part} if several is found else {})
             self._kept.append(each)
 
     def _written(self, argument: Any) -> Any:
@@ -114,9 +112,9 @@ def traced(
     fast, own = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.set_flags(False)
     torch.backends.mha.set_fastpath_enabled(False)  # so that layers are made of simple calls
     try:
-        with torch.inference_mode(), sdpa_kernel(SDPBackend.MATH):
-            with _Writer([*values.values(), *parts]) as writer:
-                found = loss(values, tree(parts))
+        plain = sdpa_kernel(SDPBackend.MATH)
+        with torch.inference_mode(), plain, _Writer([*values.values(), *parts]) as writer:
+            found = loss(values, tree(parts))
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         torch.backends.mkldnn.set_flags(own[0])
@@ -147,7 +145,7 @@ def _require_same(
             one, two = graph(moved, other), loss(moved, tree(other))
         if not torch.allclose(one, two, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise UnsupportedError(
-                "the loss is not what it calls of torch, as it branches on values, draws, or writes "
+                "the loss is not what it calls of torch: it branches on values, draws, or writes "
                 "to a tensor that it reads by another name; leave that out."
             )
 
