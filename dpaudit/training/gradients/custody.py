@@ -88,6 +88,8 @@ def next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
     own = list(opened.parameters.values())
     if given.dtype != own[0].dtype or given.shape != (sum(each.numel() for each in own),):
         raise InputError("parameters are of another shape or type than those that are trained.")
+    if not torch.isfinite(given).all():
+        raise InputError("parameters have a NaN or an infinity; they must be finite.")
     for each, part in zip(own, given.split([each.numel() for each in own]), strict=True):
         each.copy_(part.view_as(each))
 

@@ -30,6 +30,8 @@ TYPES = {
     "bool": torch.bool,
 }
 """Those that values of a graph may have, by the names that numpy has for them too."""
+INFINITE = ("inf", "-inf", "nan")
+"""Numbers that JSON has no name for; masks are made of them."""
 _MOST_NODES, _MOST_ENTRIES = 20_000, 2**24
 _MOST_BYTES = 2**32
 """Of a chunk: its intermediate values, thrice, as gradients need them too, and its gradients."""
@@ -179,6 +181,8 @@ class Graph:
             return argument
         if argument.keys() == {"type"} and argument["type"] in TYPES:
             return TYPES[argument["type"]]
+        if argument.keys() == {"float"} and argument["float"] in INFINITE:
+            return float(argument["float"])
         if argument.keys() == {"constant"}:
             argument, values = {"value": argument["constant"]}, self.constants
         place, part = argument.get("value"), argument.get("part")
@@ -254,7 +258,7 @@ def tensor_of(record: Any) -> Any:
     """The tensor of a record.
 
     Raises:
-        InputError: if it is none, of another type, or not finite.
+        InputError: if it is none, or of another type.
     """
     if not isinstance(record, dict) or record.get("type") not in TYPES:
         raise InputError(f"a tensor of the loss is of another type; take {', '.join(TYPES)}.")
@@ -262,11 +266,12 @@ def tensor_of(record: Any) -> Any:
     if any(type(each) is not int or each < 0 for each in shape):
         raise InputError("a tensor of the loss has no shape.")
     try:
-        array = np.frombuffer(base64.b64decode(data, validate=True), np.dtype(record["type"]))
+        content = base64.b64decode(data, validate=True)
+        if record["type"] == "bool":  # of which a byte has more values than two
+            content = (np.frombuffer(content, np.uint8) != 0).tobytes()
+        array = np.frombuffer(content, np.dtype(record["type"]))
     except (binascii.Error, ValueError):
         raise InputError("a tensor of the loss is not written as it must be.") from None
     if array.size != math.prod(shape) or len(shape) > 8:
         raise InputError("a tensor of the loss has more or fewer entries than its shape says.")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError("a tensor of the loss has a NaN or an infinity; it must be finite.")
     return torch.from_numpy(array.copy()).reshape(shape)

@@ -6,6 +6,7 @@ layers, becomes a constant of the graph.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -76,6 +77,8 @@ class _Writer(TorchDispatchMode):  # type: ignore[misc]
             return {"type": _NAMES[argument]}
         if isinstance(argument, list | tuple):
             return [self._written(each) for each in argument]
+        if isinstance(argument, float) and not math.isfinite(argument):
+            return {"float": str(argument)}
         if argument is None or isinstance(argument, bool | int | float | str):
             return argument
         raise UnsupportedError(f"the loss takes a {type(argument).__name__:.60} as an argument.")

@@ -181,9 +181,8 @@ HOSTILE = {
     "no classes": _add(["nll_loss_forward.default", [{"value": 0}, {"value": 0}], {}]),
     "no axis": _add(["index_select.default", [{"value": 0}, "x", {"value": 5}], {}]),
     "deep": _add(["cat.default", json.loads("[" * 300 + "]" * 300), {}]),
-    "a constant with a NaN": _set(
-        "loss", "constants", to=[{"type": "float32", "shape": [1], "data": "AADAfw=="}]
-    ),
+    "no number": _add(["full.default", [[2], {"float": "1e400"}], {}]),
+    "no text": _set("loss", "constants", to=[{"type": "float32", "shape": [1], "data": "!"}]),
     "a constant of another size": _set(
         "loss", "constants", to=[{"type": "float32", "shape": [9], "data": "AADAfw=="}]
     ),
@@ -228,7 +227,7 @@ def test_parameters_are_finite_and_of_the_training(tmp_path: Path, flat: Any) ->
         trainer = SealedTrainer(loss_of(model), model, vectors(asked), asked.ledger, divisor=5)
         kind = torch.float32 if flat[0] > 1 else torch.float64
         trainer.parameters = {"w": torch.tensor(flat).to(kind)}
-        with pytest.raises(InputError, match=r"parameters are|NaN or an infinity"):
+        with pytest.raises(InputError, match="parameters"):
             next(trainer)
         assert not asked.steps
 
@@ -277,11 +276,29 @@ def test_without_torch_the_answer_is_one_sentence(tmp_path: Path, monkeypatch: A
 
 # -- graphs ----------------------------------------------------------------------------------------
 
+
+class Causal(nn.Module):
+    """Attention to what was before, by infinite numbers in a mask and in a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        mask = torch.full((5, 5), float("-inf")).triu(1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x: Any) -> Any:
+        h = self.inner(x)[None]
+        one = nn.functional.scaled_dot_product_attention(h, h, h, is_causal=True)
+        two = nn.functional.scaled_dot_product_attention(h, h, h, attn_mask=self.mask)
+        return one + 2 * two.masked_fill(two > 1e9, float("inf"))
+
+
 LAYERS = {
     "convolutions": lambda: nn.Sequential(
         nn.Unflatten(0, (1, 5)), nn.Conv2d(1, 2, 2), nn.ReLU(inplace=True), nn.MaxPool2d(2)
     ),
     "attention": lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
+    "masks": Causal,
     "LSTM": lambda: nn.LSTM(4, 3, batch_first=True),
     "GRU": lambda: nn.GRU(4, 3, batch_first=True),
     "norms": lambda: nn.Sequential(nn.LayerNorm(4), nn.RMSNorm(4), nn.GELU(), nn.PReLU()),
