@@ -201,8 +201,11 @@ def private(value: Any) -> np.ndarray[Any, Any]:
     number or an array of finite numbers.
     """
     kind, array = type(value).__name__, None
-    with suppress(Exception):  # conversion may run foreign code, whose words may show the value
-        array = None if _masked(value) else np.array(value)
+    if type(value) is np.ndarray:
+        array = value.copy("K")
+    else:
+        with suppress(Exception):  # conversion may run foreign code, whose words may show the value
+            array = None if _masked(value) else np.array(value)
     if array is None or array.dtype.kind not in "iuf":
         raise InputError(
             f"value is of type {kind:.60} and no array of numbers; it must be a number or an array "
@@ -226,7 +229,7 @@ def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def real_view(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Check the same, which may be the given array itself: who takes it writes nothing to it."""
-    name, value = _only(field)
+    ((name, value),) = field.items()
     wanted = "a number or an array of finite numbers"
     try:
         array = np.asarray(value)
@@ -236,7 +239,8 @@ def real_view(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     if array.dtype.kind != "f" and (array > 2**53).any() | (array < -(2**53)).any():
         raise InputError(f"{name} has a whole number beyond ±2^53, which floats round; scale it.")
-    array = array.astype(np.float64, copy=False)
+    if array.dtype != np.float64:
+        array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{name} has a value that is NaN or infinite; it must be {wanted}.")
     return array

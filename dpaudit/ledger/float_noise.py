@@ -77,7 +77,7 @@ class FloatNoise(OwnProcess):
         sampling, rng = invocation.sampling, self._rng
         if isinstance(sampling, FixedSizeSampling):
             return sorted(rng.choice(len(units), sampling.size, replace=False).tolist())
-        drawn = np.flatnonzero(rng.random(len(units)) < invocation.inclusion)
+        (drawn,) = (rng.random(len(units)) < invocation.inclusion).nonzero()
         if isinstance(sampling, TruncatedPoissonSampling) and drawn.size > sampling.size:
             drawn = np.sort(rng.choice(drawn, sampling.size, replace=False))
         return drawn.tolist()

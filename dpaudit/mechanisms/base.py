@@ -261,7 +261,7 @@ class Mechanism(Kinded, ABC):
         Raises:
             InputError: if the value is NaN, infinite or of the wrong type; nothing is drawn then.
         """
-        return as_released(self.release_many(value, 1, rng)[0])
+        return as_released(self.sample(np.asarray(self.prepare(value))[None], rng)[0])
 
     def release_many(self, value: ArrayLike, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value)."""
@@ -288,8 +288,6 @@ class Mechanism(Kinded, ABC):
     def _repeated(self, value: ArrayLike, size: int) -> NDArray[Any]:
         size = validate.integer_at_least(0, size=size)
         prepared = np.asarray(self.prepare(value))
-        if size == 1:  # by far the most, and to broadcast takes long
-            return prepared[None]
         return np.broadcast_to(prepared, (size, *prepared.shape))
 
     def checked(self, value: ArrayLike) -> ArrayLike:

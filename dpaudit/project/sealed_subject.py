@@ -205,9 +205,8 @@ class OpenSubject(Subject):
             FatalError,
             Operations,
             require_sealable,
-            trial_of,
         )
-        from dpaudit.sealed.sums import Side
+        from dpaudit.sealed.sums import Side, trial_of
 
         plan = ledger.plan
         require_sealable(plan, data.table)

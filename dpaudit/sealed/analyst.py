@@ -80,6 +80,7 @@ def _sealed(channel: Channel, descriptor: int, job: Mapping[str, Any]) -> bool:
 
 def _serve(channel: Channel, job: Mapping[str, Any], load: Load) -> None:
     sys.path[:0] = job["paths"]
+    sys.modules["dill"] = None  # type: ignore[assignment]  # torch asks for it, and it for /dev/null
     for folder in map(Path, job["packages"]):
         _import_package(folder)
     subject = load(job["name"], job["settings"])

@@ -38,13 +38,12 @@ from dpaudit.sealed.operations import (
     Operations,
     require_population,
     require_sealable,
-    trial_of,
 )
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.processes import end, start
 from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
-from dpaudit.sealed.sums import Side
+from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.sealed.workers import Workers
 
 _FACTS: dict[str, type | tuple[type, ...]] = {
@@ -263,6 +262,7 @@ class _Custodian:
                 "head": ledger.journal.head,
                 "seeded": ledger.seeded,
                 "left": list(ledger.left()),
+                "findings": [each.to_dict() for each in operations.findings.values()],
                 "releases": len(ledger),
             }
         )

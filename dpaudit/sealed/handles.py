@@ -54,6 +54,11 @@ class Handle:
         self._ask = ask
         self._number = number
 
+    @property
+    def number(self) -> int:
+        """By which requests name it."""
+        return self._number
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self._number} of private data>"
 
@@ -401,6 +406,10 @@ class SealedLedger:
         """
         opened = _asked(self._ask, "stream", shape=list(shape), at=at)
         return SealedStream(self._ask, opened)
+
+    def asked(self, op: str, **request: Any) -> Any:
+        """What is said to a request that an application has an operation for."""
+        return read(_asked(self._ask, op, **request))
 
     def _released(self, op: str, handle: Handle, **request: Any) -> Any:
         return read(_asked(self._ask, op, of=_number(handle), **request))

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base import validate
+from dpaudit.base.applications import offered
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
+from dpaudit.certificate import Finding
 from dpaudit.certificate.assumptions import clips
-from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
-from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
@@ -52,6 +52,8 @@ _MOST_HANDLES = 100_000
 _MOST_TOLD, _LONGEST_NUMBER = 2**26, 32
 """Characters that the owner is told, each number as long as one can be: how long it is follows from
 the rows, and so would whether all of them fit a message."""
+OFFERED = "sealed"
+"""Where applications offer operations, by their names: functions of these and a request."""
 FATAL = (
     "the custodian could not go on: there was too little memory or room, or it met a fault; what "
     "was released stays charged."
@@ -141,23 +143,6 @@ def require_population(plan: Plan, units: int) -> None:
             )
 
 
-class _TrialNoise(FloatNoise):
-    """Noise of a table without rows, which refuses what that of another ledger would."""
-
-    def __init__(self, other: NoiseBackend) -> None:
-        super().__init__(np.random.default_rng(0))
-        self._other = other
-
-    def require_size(self, invocation: Invocation, entries: int) -> None:
-        if isinstance(self._other, SizedNoise):
-            self._other.require_size(invocation, entries)
-
-
-def trial_of(ledger: Ledger) -> Ledger:
-    """A ledger of the same plan that nobody reads."""
-    return Ledger(ledger.plan, noise=_TrialNoise(ledger.noise or SecureNoise()))
-
-
 class Operations:
     """Answers requests about one table.
 
@@ -168,6 +153,11 @@ class Operations:
         real: the rows, with the ledger.
         rows: which of the rows there are; all of them where not given.
         functions: the author's, on the records of one unit, if there are any.
+
+    Attributes:
+        real: the rows, with the ledger.
+        owner: what the owner of the data is told, by name.
+        findings: what a reader of the certificate must know, by rule.
     """
 
     def __init__(
@@ -181,7 +171,7 @@ class Operations:
     ) -> None:
         self._roster = table.roster
         self._declared = {each.at: each for each in plan.invocations}
-        self._trial, self._real = trial, real
+        self._trial, self.real = trial, real
         self._handles: dict[int, Any] = {0: rows or all_rows(table)}
         self._numbers = itertools.count(1)
         self._partition: str | None = None
@@ -189,6 +179,7 @@ class Operations:
         self._functions = functions
         self._groups: dict[str, str] = {}
         self.owner: dict[str, Any] = {}
+        self.findings: dict[str, Finding] = {}
         self._told = 0
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +189,8 @@ class Operations:
             FatalError: if rows or a machine stop it.
         """
         try:
-            operation = _OPERATIONS.get(message_field(request, "op", str))
+            name = message_field(request, "op", str)
+            operation = _OPERATIONS.get(name) or offered(OFFERED).get(name)
             if operation is None:
                 raise InputError(f"there is no operation {shown(request['op'])}.")
             return {"value": operation(self, request)}
@@ -231,7 +223,15 @@ class Operations:
         return found
 
     def _vectors(self, request: Mapping[str, Any]) -> Vectors:
-        found = self._handles.get(message_field(request, "of", int))
+        return self.vectors_of(message_field(request, "of", int))
+
+    def next_number(self) -> int:
+        """A number that no handle, stream or training has."""
+        return next(self._numbers)
+
+    def vectors_of(self, number: object) -> Vectors:
+        """The numbers of a handle; an error where it is of rows, or there is none."""
+        found = self._handles.get(number) if type(number) is int else None
         if not isinstance(found, Vectors):
             raise InputError("this is of numbers; take the vector of a column, or of several.")
         return found
@@ -257,7 +257,7 @@ class Operations:
         """Rows of disjoint groups of units, by their keys."""
         sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
         if self._partition is None:
-            self._both(lambda side: side.store.divide(sql))
+            self.both(lambda side: side.store.divide(sql))
             self._partition = sql
         if self._partition != sql:
             raise InputError("units are partitioned already, otherwise; groups are of one column.")
@@ -297,7 +297,7 @@ class Operations:
             codes, values = functions.values(wanted, rows, side.store)
             side.store.keep(table, codes, values)
 
-        self._both(keep)
+        self.both(keep)
         for name, number in functions.defaults.items():
             self.owner[f"units with the default of {name}"] = number
         return {"handle": self._keep(found)} | found.facts
@@ -349,11 +349,16 @@ class Operations:
             )
         return found
 
-    def _both(self, release: Callable[[Side], Any]) -> Any:
-        """The answer of the real side, after the one without rows refused nothing."""
+    def both(self, release: Callable[[Side], Any]) -> Any:
+        """The answer of the real side, after the one without rows refused nothing.
+
+        Raises:
+            DpAuditError: as the release of the one without rows does, or if a budget is used up.
+            FatalError: if the real one fails.
+        """
         release(self._trial)
         try:
-            return written(release(self._real))
+            return written(release(self.real))
         except BudgetExceededError:
             raise  # follows from what was charged
         except Exception:  # noqa: BLE001  # its words may hold a value
@@ -383,7 +388,7 @@ class Operations:
             total = total_by_sensitivity(side.store, vectors, invocation, those)
             return side.ledger.release(invocation.mechanism, total.reshape(vectors.shape), at=at)
 
-        return self._both(release)
+        return self.both(release)
 
     def _require_group(self, invocation: Invocation, units: Sequence[str]) -> None:
         """Refuse units that were named for another group.
@@ -424,13 +429,13 @@ class Operations:
             numbers, codes = side.total(vectors)
             return side.ledger.mean(numbers, units=codes, total=total, count=count)
 
-        return self._both(release)
+        return self.both(release)
 
     def count(self, request: Mapping[str, Any]) -> Any:
         """How many rows there are, bounded."""
         rows = self._rows(request)
         at = self._invocation(request, rows).at
-        return self._both(lambda side: side.ledger.count(units=side.store.codes(rows), at=at))
+        return self.both(lambda side: side.ledger.count(units=side.store.codes(rows), at=at))
 
     def histogram(self, request: Mapping[str, Any]) -> Any:
         """How many rows each public group has, bounded."""
@@ -442,7 +447,7 @@ class Operations:
             found = side.ledger.histogram(numbers, range(cells.size), units=codes, at=at)
             return np.reshape(found, cells.shape)
 
-        return self._both(release)
+        return self.both(release)
 
     def quantile(self, request: Mapping[str, Any]) -> Any:
         """A public candidate near a quantile."""
@@ -459,7 +464,7 @@ class Operations:
             numbers, codes = side.total(vectors)
             return side.ledger.quantile(numbers, share, candidates, units=codes, at=at)
 
-        return self._both(release)
+        return self.both(release)
 
     def stable_histogram(self, request: Mapping[str, Any]) -> Any:
         """How many units have each key, of keys that nobody lists."""
@@ -471,7 +476,7 @@ class Operations:
             codes, keys = side.store.keys(rows, column)
             return side.ledger.stable_histogram(keys, units=codes, at=at)
 
-        return self._both(release)
+        return self.both(release)
 
     def choose(self, request: Mapping[str, Any]) -> Any:
         """The number of a cell with many rows; one unit moves each count by its rows."""
@@ -499,7 +504,7 @@ class Operations:
             counts = np.bincount(numbers[numbers >= 0], minlength=cells.size)
             return side.ledger.release(own, counts.astype(np.float64), at=at)
 
-        return self._both(release)
+        return self.both(release)
 
     def _asked_units(self, units: object) -> tuple[str, ...]:
         """Those of the roster that are asked; all where none are named.
@@ -552,7 +557,14 @@ class Operations:
             mine = [firsts.get(code, fitting) for code in side.store.codes_of(units)]
             return side.ledger.release_each(own, mine, units=units, at=at)
 
-        return self._both(release)
+        return self.both(release)
+
+    def names(self, side: Side, invocation: Invocation) -> list[str]:
+        """Of all units, from which a sample is drawn; without rows, of as many as are declared."""
+        if side is self.real:
+            return side.store.units()
+        population = getattr(invocation.sampling, "population", 0)
+        return [f"unit {n}" for n in range(population)]
 
     def sample(self, request: Mapping[str, Any]) -> Any:
         """The rows, or the numbers, of units that are drawn for one release."""
@@ -565,15 +577,12 @@ class Operations:
         if rows.sample is not None:
             raise InputError("rows are of a sample already; draw it from all units.")
         drawn = Sample(at, f"sample_{next(self._numbers)}")
-        population = getattr(invocation.sampling, "population", 0)
 
         def release(side: Side) -> None:
-            real = side is self._real
-            names = side.store.units() if real else [f"unit {n}" for n in range(population)]
-            places = side.ledger.sample(names, at=at)
-            side.store.sample(drawn.table, places if real else [])
+            places = side.ledger.sample(self.names(side, invocation), at=at)
+            side.store.sample(drawn.table, places if side is self.real else [])
 
-        self._both(release)
+        self.both(release)
         self._sample[at] = drawn
         if isinstance(of, Vectors):
             found = replace(of, rows=rows.of_sample(drawn))
@@ -598,23 +607,23 @@ class Operations:
             opened = side.ledger.stream(own, shape, at=at)
             side.streams[number] = Steps(opened, invocation, shape)
 
-        self._both(release)
+        self.both(release)
         return number
 
     def add(self, request: Mapping[str, Any]) -> Any:
         """The next sum of a continual release."""
         vectors, number = self._vectors(request), message_field(request, "stream", int)
-        if number not in self._real.streams:
+        if number not in self.real.streams:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
             raise PlanMismatchError("a stream is of no sample.")
-        steps = self._real.streams[number]
+        steps = self.real.streams[number]
         if math.prod(vectors.shape) != math.prod(steps.shape):
             raise InputError(f"these are of shape {vectors.shape}; the stream is of {steps.shape}.")
         given = request.get("units")
         units = None if given is None else self._asked_units(given)
         steps.name(units)
-        return self._both(lambda side: side.streams[number].add(side.store, vectors, units))
+        return self.both(lambda side: side.streams[number].add(side.store, vectors, units))
 
     def tell_owner(self, request: Mapping[str, Any]) -> None:
         """A number that the owner of the data alone reads; nothing is answered."""
@@ -634,11 +643,11 @@ class Operations:
             numbers, _ = side.total(found)
             return np.mean(numbers, axis=0).tolist() if len(numbers) else None
 
-        self.owner[name] = read(self._both(exact))
+        self.owner[name] = read(self.both(exact))
 
     def left(self, request: Mapping[str, Any]) -> int:
         """How many releases were made."""
-        return len(self._real.ledger)
+        return len(self.real.ledger)
 
 
 def _accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:

@@ -11,6 +11,7 @@ from dpaudit.sealed.channel import Channel
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _ENVIRONMENT |= {
     "LC_ALL": "C.UTF-8",
+    "TORCHINDUCTOR_CACHE_DIR": "/",  # an optimizer of torch wants one, and writes nothing
     "GLIBC_TUNABLES": "glibc.pthread.rseq=0",  # by which the kernel writes which processor it is on
 }
 """All that they know of the environment."""

@@ -64,6 +64,9 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 MOST_DESCRIPTORS = 256  # as many as a confined process may have
 
+_RANDOM = Path("/dev/urandom")
+"""In the root of a confined process a plain file: devices cannot be opened there."""
+
 _TRIAL = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -333,6 +336,9 @@ def _move_root(places: dict[Path, Path]) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.touch()
         library_call("mount", bytes(source), bytes(place), None, bind | recursive, None)
+    if places:  # some libraries, such as torch, are not loaded without it; getrandom() is allowed
+        _RANDOM.parent.mkdir(exist_ok=True)
+        _RANDOM.write_bytes(os.urandom(4096))
     library_call("umount2", outside.encode(), 2)  # MNT_DETACH
     Path(outside).rmdir()
     read_only = struct.pack("=4Q", 1 | 2 | 4, 0, 0, 0)  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
@@ -451,7 +457,7 @@ def _restrict_files(places: dict[Path, Path]) -> None:
     read_file, read_folder = 1 << 2, 1 << 3
     refused = struct.pack("=QQQ", (1 << 16) - 1, 3, 3)  # files; TCP; signals and abstract sockets
     rules = library_call("syscall", 444, refused, len(refused), 0)
-    for place in places:
+    for place in (*places, *([_RANDOM] if places else [])):
         beneath = os.open(place, os.O_PATH | os.O_CLOEXEC)
         rights = read_file | (read_folder if place.is_dir() else 0)
         library_call("syscall", 445, rules, 1, struct.pack("=Qi", rights, beneath), 0)

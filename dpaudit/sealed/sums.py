@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.base.validate import shown
-from dpaudit.ledger import Ledger
+from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
 from dpaudit.ledger.bounding import bounded_total
+from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms.additive import IntegerNoise
@@ -33,16 +34,35 @@ class Side:
         store: the rows, or none.
         ledger: of the plan.
         streams: open ones, by their number.
+        trainings: of an application, likewise.
     """
 
     store: Store
     ledger: Ledger
     streams: dict[int, Steps] = field(default_factory=dict)
+    trainings: dict[int, Any] = field(default_factory=dict)
 
     def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Numbers of the rows, and the codes of their units."""
         codes, numbers = self.store.values(vectors)
         return numbers, codes
+
+
+class _TrialNoise(FloatNoise):
+    """Noise of a table without rows, which refuses what that of another ledger would."""
+
+    def __init__(self, other: NoiseBackend) -> None:
+        super().__init__(np.random.default_rng(0))
+        self._other = other
+
+    def require_size(self, invocation: Invocation, entries: int) -> None:
+        if isinstance(self._other, SizedNoise):
+            self._other.require_size(invocation, entries)
+
+
+def trial_of(ledger: Ledger) -> Ledger:
+    """A ledger of the same plan that nobody reads."""
+    return Ledger(ledger.plan, noise=_TrialNoise(ledger.noise or SecureNoise()))
 
 
 @dataclass

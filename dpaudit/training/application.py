@@ -6,14 +6,17 @@ it is asked, as every command loads this module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.base.applications import offer
+from dpaudit.base.optional_import import require
 
 if TYPE_CHECKING:
     from dpaudit.project.audit_request import AuditRequest
+    from dpaudit.sealed.operations import Operations
     from dpaudit.workflow.attacking import AuditOutcome
 
 
@@ -53,4 +56,21 @@ def audit_training(request: AuditRequest) -> AuditOutcome:
     return outcome_of(request, about, found, {**about.details, **found.details})
 
 
+def _open_training(operations: Operations, request: Mapping[str, Any]) -> int:
+    """Begin a training in a sealed run."""
+    require("opacus", "torch", what="a training in a sealed run")
+    from dpaudit.training.gradients.custody import open_training
+
+    return open_training(operations, request)
+
+
+def _next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
+    """Take one step of a training in a sealed run."""
+    from dpaudit.training.gradients.custody import next_gradients
+
+    return next_gradients(operations, request)
+
+
 offer("audit", "members", audit_training)
+offer("sealed", "training", _open_training)
+offer("sealed", "gradients", _next_gradients)

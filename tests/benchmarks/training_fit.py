@@ -1,18 +1,20 @@
 """What a training on losses of one example costs, beside plain torch.func and opacus.
 
-Run ``python -m tests.benchmarks.training_fit [overhead] [opacus] [accuracy] [layers] [turns]``; all
-of them without a word.
+Run ``python -m tests.benchmarks.training_fit [overhead] [sealed] [opacus] [accuracy] [layers]
+[turns]``; all of them without a word.
 
 *overhead*: a certified step beside the same loop in plain ``torch.func``, with samples and noise of
 the same generator, and no ledger. Both take a step in turn, in one process; told is the median of
-the differences, and of the ratios, of the thread's own time. *opacus*: the same models with opacus
-alone, flat and ghost clipping, steps in turn. *accuracy*: on the digits at ε = 2 and 8. *layers*:
-which layers ``vmap`` takes.
+the differences, and of the ratios, of the thread's own time. *sealed*: seconds of a step of a
+sealed run, by runs of few and of many steps, beside a step with a journal in one process.
+*opacus*: the same models with opacus alone, flat and ghost clipping, steps in turn. *accuracy*: on
+the digits at ε = 2 and 8. *layers*: which layers ``vmap`` takes.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -47,6 +49,7 @@ from dpaudit import (
 )
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Trainer, fit
+from dpaudit.workflow.running import run_subject
 
 RATE, NOISE, DELTA, CHUNK, TURN = 1 / 28, 1.1, 1e-5, 80, 8
 X, Y = load_digits(return_X_y=True)
@@ -213,6 +216,93 @@ def show_overhead(turns: int) -> None:
             print(
                 f"  {name:20} {1e3 * median(own[0]):6.2f} ms: {said[0]}, with a journal {said[1]}"
             )
+
+
+# -- sealed ----------------------------------------------------------------------------------------
+
+SEALED = """
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from dpaudit import Claim, Plan, RunResult, SealedSubject, Table
+from dpaudit.training import SealedTrainer
+
+PIXELS = [f"p{n}" for n in range(64)]
+
+
+@dataclass(frozen=True)
+class Digits(SealedSubject):
+    hidden: int = 32
+    steps: int = 10
+
+    def table(self):
+        pixels = {name: {"type": "integer", "range": [0, 16]} for name in PIXELS}
+        label = {"type": "integer", "range": [0, 9]}
+        return Table("digits.csv", "who", {**pixels, "label": label})
+
+    def plan(self):
+        return Plan.dp_sgd(noise_multiplier=NOISE, sample_rate=RATE, steps=self.steps, unit="who")
+
+    def claim(self):
+        return Claim(100.0, 1e-5)
+
+    def run(self, data, ledger, rng):
+        model = nn.Sequential(nn.Linear(64, self.hidden), nn.ReLU(), nn.Linear(self.hidden, 10))
+
+        def loss(parameters, example):
+            x, y = example
+            return nn.functional.cross_entropy(functional_call(model, parameters, (x / 16,)), y)
+
+        rows = data.group_rows(1)
+        examples = rows.vector(PIXELS), rows.vector("label")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in SealedTrainer(loss, model, examples, ledger, divisor=64, chunk=CHUNK):
+            optimizer.step()
+        return RunResult({})
+"""
+
+
+def show_sealed(turns: int) -> None:
+    print("a step of a sealed run, noise of numpy, beside one with a journal in one process")
+    few, many, folder = 20, 420, Path.cwd()
+    with tempfile.TemporaryDirectory() as home:
+        os.chdir(home)
+        known = {"NOISE": NOISE, "RATE": RATE, "CHUNK": CHUNK}
+        code = "".join(f"{name} = {value}\n" for name, value in known.items())
+        Path("digits.py").write_text(code + SEALED)
+        names = ["who", *(f"p{n}" for n in range(64)), "label"]
+        rows = [[f"w{n}", *map(int, x), y] for n, (x, y) in enumerate(zip(X, Y, strict=True))]
+        lines = [",".join(map(str, each)) for each in [names, *rows]]
+        Path("digits.csv").write_text("\n".join(lines))
+        for hidden in (32, 256, 1024):
+            steps = certified(dense(hidden)(), 10 + many, Path(f"own-{hidden}.jsonl"))
+            spent = [_wall(partial(next, steps)) for _ in range(many)]
+            found = []
+            for turn in range(turns):
+                times = [
+                    _wall(partial(_sealed, hidden, number, Path(f"{hidden}-{number}-{turn}")))
+                    for number in (few, many)
+                ]
+                found.append((times[1] - times[0]) / (many - few))
+            own, sealed = 1e3 * median(spent), 1e3 * median(found)
+            print(
+                f"  dense, {hidden:4} hidden {own:6.2f} ms: {sealed:6.2f} ms, {sealed - own:+.2f}"
+            )
+        os.chdir(folder)
+
+
+def _wall(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _sealed(hidden: int, steps: int, folder: Path) -> None:
+    settings = [f"hidden={hidden}", f"steps={steps}"]
+    run_subject("digits.py:Digits", settings, None, None, folder, float_noise=True, sealed=True)
 
 
 # -- beside opacus ---------------------------------------------------------------------------------
@@ -429,6 +519,7 @@ def main(words: list[str]) -> None:
     number = int(words.pop()) if words and words[-1].isdigit() else 20
     parts: dict[str, Callable[[], None]] = {
         "overhead": partial(show_overhead, number),
+        "sealed": partial(show_sealed, max(1, number // 8)),
         "opacus": partial(show_opacus, number),
         "accuracy": partial(show_accuracy, max(2, number // 3)),
         "layers": show_layers,

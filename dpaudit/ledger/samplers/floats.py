@@ -48,7 +48,9 @@ Shape = tuple[int, ...]
 @body(Mechanism.sample, AdditiveNoise)
 def _added(law: AdditiveNoise, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Values plus noise."""
-    released: NDArray[Any] = values + law.noise(values.shape, rng)
+    noise = law.noise(values.shape, rng)
+    own = type(law) is Gaussian and values.dtype == noise.dtype  # no other array of many entries
+    released: NDArray[Any] = np.add(values, noise, out=noise if own else None)
     return released
 
 

@@ -79,7 +79,8 @@ class ClippedSums:
         first = _require_parameters(parameters)
         self.device, self.dtype = first.device, first.dtype
         self._parameters, self._examples, self.chunk = parameters, examples, chunk
-        self.size = sum(each.numel() for each in parameters.values())
+        self._sizes = [each.numel() for each in parameters.values()]
+        self.size = sum(self._sizes)
         one = partial(_of_user if examples.by_user else _of_row, loss)
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
         known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
@@ -110,6 +111,13 @@ class ClippedSums:
     def _detached(self) -> dict[str, Any]:
         return {name: each.detach() for name, each in self._parameters.items()}
 
+    def split(self, total: Floats, divisor: float) -> dict[str, Any]:
+        """The parts of a vector of :attr:`size` entries by parameter, of their shapes and type."""
+        mean = torch.from_numpy(total).to(self.device, self.dtype) / divisor
+        parts = mean.split_with_sizes(self._sizes)
+        named = zip(self._parameters.items(), parts, strict=True)
+        return {name: part.view_as(each) for (name, each), part in named}
+
     def total(self, places: Places, norm: float, *, counted: bool = True) -> tuple[Floats, int]:
         """Return the sum over units of their clipped gradients, and how many were not clipped.
 
@@ -122,7 +130,7 @@ class ClippedSums:
             A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
         """
         total, parameters = np.zeros(self.size), self._detached()
-        unclipped = 0
+        unclipped, places = 0, self._examples.present(places)
         for start in range(0, len(places), self.chunk):
             here = places[start : start + self.chunk]
             padded = np.full(self.chunk, here[0])

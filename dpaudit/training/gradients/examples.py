@@ -82,10 +82,18 @@ class Examples:
         for row, code in enumerate(codes.tolist()):
             if len(held[code]) < self.most:
                 held[code].append(row)
-        # What is left over repeats the first row, and counts nothing.
+        self._weigh(held)
+
+    def _weigh(self, held: list[list[int]]) -> None:
+        """Keep the rows of each unit; what is left over repeats the first, and counts nothing."""
+        held = [own[: self.most] for own in held]
         self._rows = torch.tensor([own + own[:1] * (self.most - len(own)) for own in held])
         counted = torch.tensor([len(own) for own in held])[:, None]
         self._weights = (torch.arange(self.most) < counted) / counted
+
+    def present(self, places: Places) -> Places:
+        """Where the examples of units are, of those that have some."""
+        return places
 
     def chunk(self, places: Places, device: Any, dtype: Any) -> Any:
         """The examples of some units; of users with how much each counts for its user.
@@ -135,6 +143,40 @@ class Examples:
                 f"unit is {unit.name!r}, and the training {held}; to protect users give their "
                 "names, as users, and declare unit='user'; to protect rows declare unit='row'."
             )
+
+
+class UnitRows(Examples):
+    """Rows of the units of a table, whoever keeps it; some units have none.
+
+    Args:
+        leaves: tensors, all with as many rows.
+        codes: place of each row's unit among the names.
+        names: of all units.
+        most: rows of a unit, at most.
+    """
+
+    def __init__(self, leaves: list[Any], codes: Places, names: Sequence[str], most: int) -> None:
+        self.leaves, self._form = leaves, tree_flatten(leaves)[1]
+        self.names, self.most, self.by_user = DistinctNames.of(names), most, most > 1
+        found, own = np.unique(codes, return_inverse=True)
+        self._places = np.full(len(self.names), -1)
+        self._places[found] = np.arange(len(found))
+        held: list[list[int]] = [[] for _ in found]
+        for row, unit in enumerate(own.tolist()):
+            held[unit].append(row)
+        if self.by_user:
+            self._weigh(held)
+        else:
+            self._rows = torch.tensor([each[0] for each in held], dtype=torch.int64)
+            self.leaves = [each[self._rows] for each in leaves]
+
+    def present(self, places: Places) -> Places:
+        """Where the examples of units are, of those that have some."""
+        found = self._places[places]
+        return found[found >= 0]
+
+    def require_unit(self, unit: PrivacyUnit) -> None:
+        """Whoever keeps the table says whose a row is."""
 
 
 def _tensor(leaf: Any) -> Any:

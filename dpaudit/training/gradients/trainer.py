@@ -28,7 +28,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 from torch import nn
 
 from dpaudit.accounting import AccountantName, compose
@@ -135,7 +134,8 @@ class Trainer:
         for each in self.declared:
             require_drawable(each)
             _require_norm(each.sensitivity / each.relation.contribution_factor)
-        examples = Examples(data, users, most=most_rows)
+        made = isinstance(data, Examples)
+        examples = data if made else Examples(data, users, most=most_rows)
         examples.require_unit(self.declared[0].unit)
         if (name := held_data(loss, examples.leaves)) is not None:
             raise InputError(
@@ -144,7 +144,7 @@ class Trainer:
             )
         self.divisor = self._public(divisor, len(examples))
         model = parameters if isinstance(parameters, nn.Module) else None
-        self.parameters = _trained(parameters)
+        self.parameters = trained(parameters)
         chunk = usual_chunk(self.divisor) if chunk is None else chunk
         validate.integer_at_least(1, chunk=chunk)
         self._sums = ClippedSums(loss, self.parameters, examples, chunk, model)
@@ -256,14 +256,11 @@ class Trainer:
 
     def _handed(self, noisy: Floats) -> dict[str, Any]:
         """The mean by parameter; each leaf has its own as its gradient."""
-        mean = torch.from_numpy(noisy / self.divisor).to(self._sums.device, self._sums.dtype)
-        parts = mean.split([each.numel() for each in self.parameters.values()])
-        found = {}
-        for (name, each), part in zip(self.parameters.items(), parts, strict=True):
-            found[name] = part.view(each.shape)
+        parts = self._sums.split(noisy, self.divisor)
+        for name, each in self.parameters.items():
             if each.is_leaf:
-                each.grad = found[name]
-        return found
+                each.grad = parts[name]
+        return parts
 
     @property
     def charged(self) -> int:
@@ -403,7 +400,7 @@ def _require_norm(norm: float) -> float:
     return norm
 
 
-def _trained(parameters: Any) -> dict[str, Any]:
+def trained(parameters: Any) -> dict[str, Any]:
     """The parameters of a module that are trained, or a mapping as it is."""
     if isinstance(parameters, nn.Module):
         return {name: p for name, p in parameters.named_parameters() if p.requires_grad}

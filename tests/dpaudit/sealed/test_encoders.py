@@ -189,7 +189,7 @@ def test_products_of_up_to_2_to_the_53_are_exact_and_others_refused(tmp_path: Pa
             data.encode("clip", bound=most + 1).encode("outer")
         vectors = data.encode("clip", bound=most).encode("outer")
         assert vectors.ranges[:2] == ((0, most**2), (-(most**2), most**2))
-        _, found = asked.operations._real.store.values(asked.operations._handles[vectors._number])
+        _, found = asked.operations.real.store.values(asked.operations._handles[vectors._number])
         third = clipped(rows[2], most)[0]
         corner = [clipped(row, most)[0] ** 2 for row in rows]
         assert sorted(found[:, 0].tolist()) == sorted(corner)

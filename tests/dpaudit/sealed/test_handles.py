@@ -159,7 +159,7 @@ def test_steps_within_steps_end(tmp_path: Path) -> None:
         for _ in range(199):
             rows = rows.filter("age > 0")
         deepest = asked.operations._handles[rows._number]
-        assert asked.operations._real.store.codes(deepest).size == 3
+        assert asked.operations.real.store.codes(deepest).size == 3
         with pytest.raises(InputError, match="too many steps"):
             rows.filter("age > 0").filter("age > 0")
         for number in range(3):

@@ -376,7 +376,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "tell_owner": {"name": ["rows", "a", "", "x" * 500, "\u2028"]},
     "left": {},
     "__init__": {},
-    "_both": {},
+    "both": {},
     "answer": {},
     "owner": {},
 }

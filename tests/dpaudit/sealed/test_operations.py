@@ -318,7 +318,7 @@ def test_rows_that_are_held_are_divided_anew_in_each_run(tmp_path: Path) -> None
     rows = [{"who": "a", "ward": "A1", "age": "3"}, {"who": "b", "ward": "Ünï", "age": "5"}]
     with held(tmp_path, rows, by_ward(AddRemove())) as asked:
         for column in ("ward", "age"):
-            sides = asked.operations._trial, asked.operations._real
+            sides = asked.operations._trial, asked.operations.real
             table = SimpleNamespace(roster=(), known=asked.operations._handles[0].known)
             again = Operations(asked.ledger.plan, table, *sides)
             said = again.answer({"op": "partition", "of": 0, "column": column, "keys": None})

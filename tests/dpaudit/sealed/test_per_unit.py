@@ -147,7 +147,7 @@ def asked(
 def values(found: Asked, function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
     """The value of each unit, as the custodian keeps it."""
     vectors = found.data.per_unit(function, **({"low": 0, "high": 1000} | arguments))
-    store = found.operations._real.store
+    store = found.operations.real.store
     codes, numbers = store.values(found.operations._handles[vectors._number])
     names = store.units()
     return {names[code]: np.asarray(n).tolist() for code, n in zip(codes, numbers, strict=True)}
@@ -198,7 +198,7 @@ def test_records_follow_filters_and_columns(tmp_path):
         assert {len(each["twice"]) for each in SEEN[8:]} == {1}  # after those made up
         vectors = some.per_unit(scaled, low=0, high=9)
         assert found.operations._handles[vectors._number].shape == ()
-        codes, numbers = found.operations._real.store.values(
+        codes, numbers = found.operations.real.store.values(
             found.operations._handles[vectors._number]
         )
         assert (codes.tolist(), numbers.tolist()) == ([0, 1], [1.0, 1.0])

@@ -103,7 +103,7 @@ def _grouped(names: list[str], codes: Any, values: list[Any]) -> dict[str, list[
 def test_every_operation_is_what_plain_python_finds(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     with held(tmp_path, random_table(rng), PLAN) as asked:
-        store = asked.operations._real.store
+        store = asked.operations.real.store
         names = store.units()
         record = {"source": "rows.csv", "unit": "who", "columns": COLUMNS}
         made = Pipeline(rng, asked.operations._handles[0], rows_of(record, tmp_path, {}))
@@ -213,7 +213,7 @@ def test_rows_have_the_same_bits_alone_in_company_and_in_another_order(
 
     def numbers(table: list[Texts], threads: int) -> Any:
         with held(tmp_path, table, PLAN) as asked:
-            store = asked.operations._real.store
+            store = asked.operations.real.store
             store._connection.execute(f"SET threads = {threads}")
             vectors = asked.operations._handles[0].vector(columns).linear(matrix)
             vectors = vectors.encode("clip", {"bound": 50.5}).encode("outer", {})
