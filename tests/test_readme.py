@@ -317,6 +317,10 @@ def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
         left = runpy.run_path(f"{name}.py")
         assert str(left["certificate"].verdict) == "certified", name
         assert left.get("accuracy", 1.0) > 0.5  # chance is .1
+    Path("card").mkdir()
+    (line,) = re.findall(r"^dpaudit card .*", page, re.MULTILINE)
+    assert answered(line) == 0
+    assert "# Model card of Digits, 64-32-10\n\n**✓ Certified" in Path("card/README.md").read_text()
 
 
 @pytest.mark.pages
