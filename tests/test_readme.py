@@ -162,6 +162,27 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.pages
+def test_the_page_on_language_models_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    page = (README.parent / "docs" / "language-models.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("letters.py").write_text(code, "utf-8")
+    codes = [answered(line) for line in typed.splitlines()]
+    out = " ".join(capsys.readouterr().out.split())
+    assert codes == [1, 0], out
+    told = re.findall(r"exposure (\S+) if included, (\S+) if left out \(of (\S+) bits\)", out)
+    of_open, of_private = ([float(each) for each in line] for line in told)
+    assert of_open[0] > 6.5  # by chance 1.5
+    assert max(of_private[:2]) < 2.5
+    brought = [int(each) for each in re.findall(r"extracted (\d+) of \d+ if included", out)]
+    assert brought[0] > 80
+    assert brought[1] == 0
+
+
+@pytest.mark.pages
 def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch, capsys):
     page = (README.parent / "docs" / "individual.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
