@@ -332,7 +332,8 @@ def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
     warnings.simplefilter("ignore")
     installed = importlib.util.find_spec("transformers") is not None
     own = ("one_example", "steps", "users", "looks", "estimator")
-    for name in (*own, *(["trainer"] if installed else [])):
+    adapts = installed and importlib.util.find_spec("peft") is not None
+    for name in (*own, *["trainer"] * installed, *["adapters"] * adapts):
         (code,) = re.findall(rf"```python\n# {name}\.py\n(.*?)```", page, re.DOTALL)
         Path(f"{name}.py").write_text(code, "utf-8")
         left = runpy.run_path(f"{name}.py")
