@@ -162,6 +162,27 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.pages
+def test_the_page_on_language_models_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    page = (README.parent / "docs" / "language-models.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("letters.py").write_text(code, "utf-8")
+    codes = [answered(line) for line in typed.splitlines()]
+    out = " ".join(capsys.readouterr().out.split())
+    assert codes == [1, 0], out
+    told = re.findall(r"exposure (\S+) if included, (\S+) if left out \(of (\S+) bits\)", out)
+    of_open, of_private = ([float(each) for each in line] for line in told)
+    assert of_open[0] > 6.5  # by chance 1.5
+    assert max(of_private[:2]) < 2.5
+    brought = [int(each) for each in re.findall(r"extracted (\d+) of \d+ if included", out)]
+    assert brought[0] > 80
+    assert brought[1] == 0
+
+
+@pytest.mark.pages
 def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch, capsys):
     page = (README.parent / "docs" / "individual.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -311,12 +332,17 @@ def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
     warnings.simplefilter("ignore")
     installed = importlib.util.find_spec("transformers") is not None
     own = ("one_example", "steps", "users", "looks", "estimator")
-    for name in (*own, *(["trainer"] if installed else [])):
+    adapts = installed and importlib.util.find_spec("peft") is not None
+    for name in (*own, *["trainer"] * installed, *["adapters"] * adapts):
         (code,) = re.findall(rf"```python\n# {name}\.py\n(.*?)```", page, re.DOTALL)
         Path(f"{name}.py").write_text(code, "utf-8")
         left = runpy.run_path(f"{name}.py")
         assert str(left["certificate"].verdict) == "certified", name
         assert left.get("accuracy", 1.0) > 0.5  # chance is .1
+    Path("card").mkdir()
+    (line,) = re.findall(r"^dpaudit card .*", page, re.MULTILINE)
+    assert answered(line) == 0
+    assert "# Model card of Digits, 64-32-10\n\n**✓ Certified" in Path("card/README.md").read_text()
 
 
 @pytest.mark.pages

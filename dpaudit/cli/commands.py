@@ -189,6 +189,39 @@ def report(
     show.written(made)
 
 
+def card(
+    file: Annotated[Path, typer.Argument(metavar="CERT.json", help="A certificate.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")] = Path(
+        "README.md"
+    ),
+    name: Annotated[
+        str | None, option("--name", "TEXT", "Of the model; the subject's by default.")
+    ] = None,
+    utility: Annotated[
+        list[str] | None,
+        option(
+            "--utility",
+            "NAME=SCORE[,SCORE]",
+            "A score of the model, and of one without privacy: accuracy=0.85,0.91.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    allow_work: AllowWork = False,
+) -> None:
+    """Verify a certificate, and write a model card of it, as Hugging Face shows it.
+
+    The card says in words what is proved, what was attacked, and what stays open.
+    """
+    from dpaudit.cli import show
+    from dpaudit.reporting import Utility
+    from dpaudit.workflow.publishing import write_card
+
+    scores = tuple(map(Utility.parse, utility or ()))
+    with working(f"card {file.name}"):
+        made = write_card(file, output, scores, name=name, replacing=force, allow_work=allow_work)
+    show.written(made)
+
+
 def verify(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A certificate or a ledger, or signed.")

@@ -75,6 +75,7 @@ _KERNEL: dict[str, Any] = {
     "audit": audit_command.audit,
     "replay": project_commands.replay,
     "report": commands.report,
+    "card": commands.card,
     "verify": commands.verify,
     "checker": plan_commands.checker,
     "demo": project_commands.demo,

@@ -308,6 +308,11 @@ def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:
     if isinstance(auc, float) and isinstance(rates, dict):
         shown = ", ".join(f"TPR {rate:.3g} at FPR {fpr}" for fpr, rate in rates.items())
         yield "attack", f"AUC {auc:.3f}, {shown}"
+    for name in ("exposure", "extracted"):
+        told = record.details.get(name)
+        if isinstance(told, dict):
+            most = f" (of {told['most']} bits)" if "most" in told else ""
+            yield name, f"{told['included']} if included, {told['left_out']} if left out{most}"
     for name in ("family", "if_independent"):
         found = record.details.get(name)
         if isinstance(found, dict):

@@ -19,6 +19,7 @@ from dpaudit.reporting.base import (
     suffixes,
     write_report,
 )
+from dpaudit.reporting.card import Utility, model_card
 from dpaudit.reporting.html.page import HtmlRenderer
 from dpaudit.reporting.machine.json_text import InTotoRenderer, JsonRenderer
 from dpaudit.reporting.machine.junit import JUnitRenderer
@@ -37,6 +38,8 @@ __all__ = [
     "RegistryRenderer",
     "Renderer",
     "SarifRenderer",
+    "Utility",
+    "model_card",
     "render_to",
     "renderer_for",
     "require_shown",

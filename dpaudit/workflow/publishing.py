@@ -2,7 +2,7 @@
 
 Writing what a check found: certificates, reports and an index, all of them or none.
 
-Older certificates and budgets, to compare new ones with.
+Older certificates and budgets, to compare new ones with; and model cards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.project.project_file import BudgetEntry, ProjectFile
-from dpaudit.reporting import renderer_for
+from dpaudit.reporting import Utility, model_card, renderer_for
 from dpaudit.reporting.text import escaped, markdown_table, strict_environment
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
@@ -287,3 +287,35 @@ def _is_certificate(path: Path) -> bool:
 def _load(path: Path) -> Certificate:
     with toml_tables.within(f"--since {files.shown(path)}"):
         return load_verified(path)
+
+
+def write_card(
+    path: Path,
+    output: Path,
+    utility: Sequence[Utility] = (),
+    *,
+    name: str | None = None,
+    replacing: bool = False,
+    allow_work: bool = False,
+) -> Path:
+    """Verify a certificate, and write its model card.
+
+    Args:
+        path: of the certificate.
+        output: of the card; a README that is there was written by somebody.
+        utility: scores of the model, as its author states them.
+        name: of the model; that of the subject where not given.
+        replacing: whether a file that is there is replaced.
+        allow_work: as for :func:`~dpaudit.workflow.verifying.load_verified`.
+
+    Raises:
+        TamperedError: if the certificate does not follow from its plan; nothing is written then.
+        InputError: if it is no certificate, a score is there twice, or the file is there.
+    """
+    if not replacing and (output.exists() or output.is_symlink()):
+        raise InputError(
+            f"output {files.shown(output)} exists already; give another file with -o, or --force "
+            "to replace it."
+        )
+    certificate = load_verified(path, allow_work=allow_work)
+    return files.write(output, model_card(certificate, utility, name=name))

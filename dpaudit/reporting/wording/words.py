@@ -30,6 +30,8 @@ RESULTS: str = _WORDS["release"]["results"]
 """What the tables of a release show."""
 SEAL: dict[str, str] = _WORDS["seal"]
 """What a certificate of a sealed run speaks of, what was tried, and whom one trusts."""
+CARD: dict[str, str] = _WORDS["card"]
+"""What a model card says of every certificate."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
 FINDINGS: str = _WORDS["findings"]["all"]

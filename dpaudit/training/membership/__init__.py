@@ -13,6 +13,7 @@ from dpaudit.training.membership.attacks import (
     audit_scores,
 )
 from dpaudit.training.membership.guessing import Roc
+from dpaudit.training.membership.language import LanguageModel, SecretScores, exposure
 from dpaudit.training.membership.shadow_scores import (
     lira_offline,
     lira_online,
@@ -24,13 +25,16 @@ from dpaudit.training.membership.shadows import DatasetScores, RangeScores, Trai
 
 __all__ = [
     "DatasetScores",
+    "LanguageModel",
     "MembershipAttack",
     "RangeScores",
     "Roc",
+    "SecretScores",
     "Train",
     "audit_membership",
     "audit_one_run",
     "audit_scores",
+    "exposure",
     "lira_offline",
     "lira_online",
     "logit_confidence",

@@ -19,6 +19,7 @@ from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.training.membership.guessing import GuessAudit, membership_null, require_both_kinds
+from dpaudit.training.membership.language import SecretScores
 from dpaudit.training.membership.shadow_scores import (
     lira_offline,
     lira_online,
@@ -31,6 +32,7 @@ from dpaudit.training.membership.shadows import (
     Train,
     balanced_masks,
     canary_words,
+    measure_models,
     random_masks,
     train_models,
 )
@@ -139,9 +141,11 @@ def audit_one_run(
     size = validate.integer_at_least(2, canaries=canaries)
     audit = GuessAudit(null, size, guesses, execution)
     masks = random_masks(1, size, audit.seed, Role.TARGET_MASKS)
-    scores = train_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
+    told = measure_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
+    scores, *found = told[0].T
     method = f"one-run audit with canaries{canary_words(train)}"
-    return audit.record(scores[0], masks[0], method, runs=1, further={})
+    further = train.details(masks[0], found) if isinstance(train, SecretScores) else {}
+    return audit.record(scores, masks[0], method, runs=1, further=dict(further))
 
 
 class MembershipAttack(StrEnum):

@@ -8,6 +8,7 @@ others, so that every attack takes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -30,6 +31,12 @@ NO_LIMIT = Execution(timeout=None)
 Train = Callable[[Flags, np.random.Generator], Any]
 """``train(mask, rng)`` trains once, with the examples that ``mask`` includes, and gives one score
 for every example, included or not: large where the model looks as if trained on it."""
+
+
+def further_of(train: Train) -> tuple[str, ...]:
+    """Return what a training tells of each example beside its score, by name."""
+    found: tuple[str, ...] = getattr(train, "further", ())
+    return found
 
 
 def canary_words(train: Train) -> str:
@@ -75,7 +82,24 @@ def train_models(
     mapped: TaskMap = map,
     execution: Execution = NO_LIMIT,
 ) -> Floats:
-    """Return the scores of one model for each mask, the same wherever they are trained.
+    """Return the scores of one model for each mask, as :func:`measure_models` does.
+
+    Returns:
+        Shape (k, n).
+    """
+    measured: Floats = measure_models(train, masks, seed, role, mapped, execution)[..., 0]
+    return measured
+
+
+def measure_models(
+    train: Train,
+    masks: Flags,
+    seed: int,
+    role: Role,
+    mapped: TaskMap = map,
+    execution: Execution = NO_LIMIT,
+) -> Floats:
+    """Return all that one model for each mask tells, the same wherever they are trained.
 
     Models are trained in child processes: whatever training does to its process, this one goes on.
 
@@ -88,18 +112,20 @@ def train_models(
         execution: how long one training may take, and how much memory.
 
     Returns:
-        Shape (k, n).
+        Shape (k, n, 1) of scores; (k, n, 1 + m) where a training tells m numbers more.
 
     Raises:
         InputError: if training fails, or does not give one number for each example.
         InconclusiveError: if it ends its process, hangs, or needs too much memory.
     """
     training = _Training(train, seed, role, execution.timeout, execution.memory)
-    if mapped is not map:
-        return np.array([*_with_progress(mapped(training, enumerate(masks)), masks, execution)])
-    with training.child() as child:  # one for all: it may keep what is slow to load
-        trained = (training.asked(child, each) for each in enumerate(masks))
-        return np.array([*_with_progress(trained, masks, execution)])
+    with ExitStack() as kept:
+        trained: Iterator[Floats] = mapped(training, enumerate(masks))
+        if mapped is map:  # one child for all: it may keep what is slow to load
+            child = kept.enter_context(training.child())
+            trained = (training.asked(child, each) for each in enumerate(masks))
+        told = np.array([*_with_progress(trained, masks, execution)])
+    return told.reshape(*masks.shape, 1 + len(further_of(train)))
 
 
 def _with_progress(
@@ -135,7 +161,7 @@ class _Training:
         """Return the scores of one model, trained in a child."""
         where = f"in model {numbered[0]}"
         try:
-            scores = as_scores(scores=child.ask(numbered))
+            told = np.asarray(child.ask(numbered))
         except EndedError as how:
             said = f"train ended its process {where}: {how}; it must return."
             raise InconclusiveError(said) from None
@@ -145,12 +171,14 @@ class _Training:
         except MemoryError:
             said = f"train needs more than its memory {where}; allow more."
             raise InconclusiveError(said) from None
-        if scores.size != numbered[1].size:
+        more, size = len(further_of(self.train)), numbered[1].size
+        scores = as_scores(scores=told.ravel() if more else told)
+        if scores.size != size * (1 + more):
             raise InputError(
-                f"train returned {scores.size} scores; it must give one for each of the "
-                f"{numbered[1].size} examples, included or not."
+                f"train returned {scores.size} scores; it must give one for each of the {size} "
+                "examples, included or not."
             )
-        return scores
+        return scores.reshape(size, 1 + more)
 
     def _raw(self, numbered: tuple[int, Flags]) -> Any:
         """Return what training gives: an array, so that nothing else has to travel."""

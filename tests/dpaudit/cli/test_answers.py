@@ -105,6 +105,7 @@ audit my_code.py:poll --pair '[1, 0]' '[1, 1]' --epsilon 1 --runs 500
 audit survey.py:Survey --set users=20 --runs 500 --seed 1
 observe drawn.py:count --data data.json --library numpy
 report certificate.json -o report.html
+card certificate.json --utility accuracy=0.85,0.91
 verify certificate.json --second-opinion
 checker checker.py
 verify run/ledger.jsonl

@@ -90,6 +90,18 @@ def test_the_checker_is_a_file_that_needs_python_alone(call):
     assert alone.stdout.startswith("proved: ε ≤ ")
 
 
+def test_a_card_is_written_of_what_verifies_and_replaces_nothing(call):
+    call("certify", plan(), "-o", "made.json")
+    assert call("card", "made.json", "--name", "a model", "--utility", "accuracy=0.85,0.91")[0] == 0
+    card = Path("README.md").read_text()
+    assert "# Model card of a model\n\n**✓ Certified: the plan.** If the code does" in card
+    code, _, err = call("card", "made.json")
+    assert (code, "exists already" in err) == (3, True)
+    assert Path("README.md").read_text() == card
+    assert call("card", "made.json", "--force")[0] == 0
+    assert "# Model card of plan.toml" in Path("README.md").read_text()
+
+
 def test_an_opaque_plan_is_exit_2(call):
     Path("p.toml").write_text(
         '[plan]\nrelation = "replace-one"\n[[invocation]]\nmechanism = "opaque"\n'
@@ -289,11 +301,12 @@ def forge(name, **changes):
 def test_a_forged_certificate_is_neither_verified_nor_reported(call, changes, message):
     call("certify", plan(), "-o", "c.json")
     forge("c.json", **changes)
-    for words in (["verify", "c.json"], ["report", "c.json", "-o", "c.html"]):
-        code, _, err = call(*words)
+    for words in (["verify"], ["report", "-o", "c.html"], ["card", "-o", "c.md"]):
+        code, _, err = call(*words, "c.json")
         assert code == 3
         assert message in err
     assert not Path("c.html").exists()
+    assert not Path("c.md").exists()
 
 
 def test_verify_says_that_audits_are_not_run_again(call):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.benchmarks import training_canaries, training_fit
+from tests.benchmarks import language_canaries, training_canaries, training_fit
 
 pytestmark = pytest.mark.pages
 
@@ -31,3 +31,8 @@ def test_a_step_costs_little_more_than_in_plain_torch():
 @pytest.mark.filterwarnings("ignore")
 def test_canaries_show_no_more_than_is_certified():
     assert training_canaries.main(500, 1) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_secrets_show_less_noise_than_declared_and_no_more_than_is_certified():
+    assert language_canaries.main(1000, 1) == 0
