@@ -247,7 +247,7 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 Encoder = Callable[[Sequence[Any]], NDArray[Any]]
 """Outputs of any kind to as many rows."""
 
-CHILDREN = 16
+CHILDREN = 8
 """Child processes that draw the tests of a side, one after the other; 0 for none. What they give is
 the same. A pilot has a quarter of them."""
 
