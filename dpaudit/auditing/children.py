@@ -250,6 +250,8 @@ def _answer(task: Callable[[Any], Any], item: Any) -> bytes:
 
 
 def _settle(memory: float | None, reseeded: Sequence[Any]) -> None:
+    global _timed
+    _timed = False  # as the handler goes too
     gc.freeze()  # pages of old objects stay shared
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)

@@ -34,6 +34,7 @@ from dpaudit.auditing import (
     progress_bar,
     search_pairs,
 )
+from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
 from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.replaying.replay import ReplayReport, record
@@ -43,7 +44,7 @@ from dpaudit.auditing.subjects.neighbours import Search, around, patterns
 from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
-from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InconclusiveError, InputError, UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
@@ -61,7 +62,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Execution, Move, Subject
-from dpaudit.project.audit_request import EACH, AuditRequest
+from dpaudit.project.audit_request import EACH, AuditRequest, Notice
 from dpaudit.project.foreign import Program, foreign
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
@@ -198,6 +199,8 @@ FEWEST = 60
 """Draws that are made however long they take: of fewer nothing follows."""
 RUNS_OF_DRAW = 3, 5
 """How often the subject runs for a draw of either side, without samples and with them."""
+BESIDE = 15
+"""Draws that would take as long as all else: neighbours, the first look, the rehearsal."""
 
 
 def audit_run(
@@ -207,6 +210,8 @@ def audit_run(
     execution: Execution,
     *,
     seconds: float | None = None,
+    limit: float | None = None,
+    notice: Notice | None = None,
 ) -> AuditRecord:
     """Attack what the real run of a subject releases, on its data and a neighbour of them.
 
@@ -221,44 +226,89 @@ def audit_run(
         execution: how many runs are drawn, and how; each costs three runs of the subject,
             or five where it samples units.
         seconds: about how long all draws may take; fewer than ``execution`` says are made then.
+        limit: seconds within which it ends.
+        notice: is told how long it will take.
 
     Returns:
         The record. Its pair says how the neighbour was made, without any value.
 
     Raises:
-        InputError: if there are no data, or no neighbour that differs.
+        InputError: if there are no data, no neighbour that differs, or not the time for its draws.
+        InconclusiveError: if it would not end within the limit.
         UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
             by ``ledger.sample``, or as no theorem covers.
     """
     execution = execution.updated({"seed": execution.known_seed()})
     assert execution.seed is not None
-    source = subject.default_data
+    source, start = subject.default_data, time.monotonic()
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
-        move = furthest(subject, x, execution.seed)
-        if seconds is not None:
-            fitting = math.floor(seconds / _seconds_of_draw(subject, x, execution.seed))
-            fitting = min(max(fitting, FEWEST), execution.runs)
-            execution = execution.updated({"runs": fitting})
+        draw = _seconds_of_draw(subject, x, execution.seed)
+        execution = _fitting(execution, draw, seconds, limit, notice)
         with progress_bar(f"attack on {name}") as progress:
-            found = audit_transcript(
-                subject,
-                AuditPair(x, move.data),
-                epsilon=claim.epsilon,
-                delta=claim.delta,
-                execution=execution.updated({"progress": progress}),
-            )
+
+            def attacked() -> tuple[Move, AuditRecord]:
+                move = furthest(subject, x, execution.known_seed())
+                return move, audit_transcript(
+                    subject,
+                    AuditPair(x, move.data),
+                    epsilon=claim.epsilon,
+                    delta=claim.delta,
+                    execution=execution.updated({"progress": progress}),
+                )
+
+            try:
+                move, found = within_time(_left(limit, start), attacked)
+            except TrialTimeoutError:
+                raise InconclusiveError(
+                    f"{execution.runs} draws a side did not end within the {limit:g} s of "
+                    "--timeout; give more, or fewer --runs."
+                ) from None
     pair = {"x": source, "x_prime": move.recipe}
     details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
     return replace(found, pair=pair, details=details)
 
 
+def _left(limit: float | None, start: float) -> float | None:
+    """What is left of a limit, and in any case a moment."""
+    return None if limit is None else max(1e-3, limit - (time.monotonic() - start))
+
+
+def _fitting(
+    execution: Execution,
+    draw: float,
+    seconds: float | None,
+    limit: float | None,
+    notice: Notice | None,
+) -> Execution:
+    """As many draws as there is time for, of so many seconds each; and tell how long they take."""
+    beside = BESIDE * draw
+    if seconds is not None:
+        time_for = seconds if limit is None else limit - beside
+        fitting = min(max(math.floor(time_for / draw), FEWEST), execution.runs)
+        execution = execution.updated({"runs": fitting})
+    told = (
+        f"{execution.runs} draws a side, at {draw:.2g} s for both sides: about "
+        f"{execution.runs * draw + beside:.0f} s in all"
+    )
+    if limit is not None and execution.runs * draw + beside > limit:
+        raise InputError(
+            f"--timeout is {limit:g} s, too few for {told}; give more"
+            f"{' or fewer --runs' if seconds is None else ''}."
+        )
+    if notice is not None:
+        notice(f"{told}.")
+    return execution
+
+
 def _seconds_of_draw(subject: Subject, x: object, seed: int) -> float:
-    """Tell how long one draw on both sides takes."""
-    start = time.perf_counter()
-    record(subject, x, seed)
+    """Tell how long one draw on both sides takes; a first run may load what the next ones have."""
     sampled = any(each.sampling for each in subject.plan().invocations)
-    return 2 * RUNS_OF_DRAW[sampled] * (time.perf_counter() - start)
+    times = [time.monotonic()]
+    for _ in range(2):
+        record(subject, x, seed)
+        times.append(time.monotonic())
+    return 2 * RUNS_OF_DRAW[sampled] * min(np.diff(times).tolist())
 
 
 def furthest(subject: Subject, x: object, seed: int) -> Move:
@@ -430,13 +480,20 @@ def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     subject, claim = on_made_up_rows(target.subject), request.tested(target.claim)
     assert subject is not None
+    start = time.monotonic()
     (record,) = attack_subject(request, subject, claim, name)
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
     seed, timeout = request.execution.seed or 0, request.execution.timeout
     rehearsal = None
     if subject.sees_rows:
-        rehearsal = rehearse_subject(subject, name, seed=seed, timeout=timeout)
+        try:
+            rehearsal = within_time(
+                _left(request.limit, start),
+                lambda: rehearse_subject(subject, name, seed=seed, timeout=timeout),
+            )
+        except TrialTimeoutError:
+            rehearsal = RehearsalOutcome.impossible("The time of --timeout was over.")
     return AuditOutcome(record, own, name, claim, rehearsal)
 
 
@@ -597,7 +654,8 @@ def attack_subject(
         InputError: if the subject cannot be attacked.
     """
     if request.through_run:
-        return [audit_run(subject, label, claim, request.execution, seconds=request.seconds)]
+        timed = {name: getattr(request, name) for name in ("seconds", "limit", "notice")}
+        return [audit_run(subject, label, claim, request.execution, **timed)]
     pairs: Sequence[AuditPair | None] = (request.pair,)
     if request.every_pair:
         pairs = subject.audit_pairs()
