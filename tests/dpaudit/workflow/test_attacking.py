@@ -35,7 +35,8 @@ from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
 from dpaudit.project.audit_request import AuditRequest
-from dpaudit.workflow.attacking import FEWEST, attack, audit, audit_run
+from dpaudit.workflow.attacking import attack, audit
+from dpaudit.workflow.real_run import FEWEST, audit_run
 
 # From the command line to the first run: what is attacked, and how short the way is
 
