@@ -250,6 +250,8 @@ def _answer(task: Callable[[Any], Any], item: Any) -> bytes:
 
 
 def _settle(memory: float | None, reseeded: Sequence[Any]) -> None:
+    global _timed
+    _timed = False  # as the handler goes too
     gc.freeze()  # pages of old objects stay shared
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
@@ -333,11 +335,19 @@ def within_time(limit: float | None, call: Callable[[], T]) -> T:
         return _in_thread(limit, call)
 
 
-def _with_timer(limit: float, call: Callable[[], T]) -> T:
-    def stop(*_: object) -> NoReturn:
-        raise TrialTimeoutError
+_timed = False
+"""Whether a call within this one has found the handler of the timer in its place: to set that
+takes longer than many a run."""
 
-    before = signal.signal(signal.SIGALRM, stop)
+
+def _stop(*_: object) -> NoReturn:
+    raise TrialTimeoutError
+
+
+def _with_timer(limit: float, call: Callable[[], T]) -> T:
+    global _timed
+    outer, _timed = _timed, True
+    before = None if outer else signal.signal(signal.SIGALRM, _stop)
     # An outer timer, such as a test runner's, is put back with what it had left.
     started = time.monotonic()
     left, interval = signal.setitimer(signal.ITIMER_REAL, limit)
@@ -345,7 +355,9 @@ def _with_timer(limit: float, call: Callable[[], T]) -> T:
         return call()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        _timed = outer
+        if not outer:
+            signal.signal(signal.SIGALRM, before)
         if left:
             left -= time.monotonic() - started
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3), interval)  # 0 switches it off

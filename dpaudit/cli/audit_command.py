@@ -8,7 +8,8 @@ request itself refuses what has no meaning together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -61,6 +62,7 @@ def audit(output: Path | None, **given: Any) -> None:
     from dpaudit.workflow import attacking
 
     request, journal = AuditRequest.of_options(given), given["journal"]
+    request = replace(request, notice=partial(typer.echo, err=True))
     kept = "nothing is kept; with --journal FILE and --seed N the same command would go on"
     if journal is not None:
         kept = f"finished runs are in {journal}, and the same command goes on with them"

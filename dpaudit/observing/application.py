@@ -42,7 +42,8 @@ def observe(
     ] = False,
     unit: Annotated[str, option("--unit", "NOUN", "Who is protected.")] = "row",
     relation: Annotated[
-        str | None, option("--relation", "KIND", "Which data sets are neighbours; replace-one.")
+        str | None,
+        option("--relation", "KIND", "Who are neighbours; as OpenDP's unit says, or replace-one."),
     ] = None,
     claim: Stated = None,
     delta: Delta = None,

@@ -54,6 +54,8 @@ class Notes:
         lines: where the first of each law was drawn.
         drew: the generators that noise comes from, with its primitive, until that was told.
         handled: the generators that the code took in hand, how and where.
+        relation: which data sets a library states to be neighbours, where nobody else says.
+        open: whether a library may still state it.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -64,6 +66,8 @@ class Notes:
     lines: dict[str, str] = field(default_factory=dict)
     drew: dict[Hashable, str] = field(default_factory=dict)
     handled: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
+    relation: Relation | None = None
+    open: bool = False
 
     def claim(self, delta: float) -> Claim | None:
         """Return what the libraries say that the run has cost; None where they say nothing.

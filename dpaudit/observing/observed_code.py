@@ -33,7 +33,7 @@ from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, cert
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.ledger import FloatNoise, Ledger
-from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
+from dpaudit.mechanisms import ApproximateBlackBox, Mechanism, Opaque, PureBlackBox
 from dpaudit.observing import KNOWN, Noted, Notes, following, noting, plan_of
 from dpaudit.observing.calls import UNKNOWN_EPSILON, Call
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
@@ -162,7 +162,8 @@ def observe_target(
         data: file with the data of a function.
         libraries: that are observed; those that the code imports where none is named.
         unit: who is protected, in a word.
-        relation: which data sets are neighbours; replace-one where not given.
+        relation: which data sets are neighbours; where not given, what a library states (OpenDP's
+            unit of privacy), or else replace-one.
         delta: δ of the guarantee.
         claim: what is stated; what the libraries charge where not given.
         plan: file of the plan that the run must match.
@@ -184,9 +185,10 @@ def observe_target(
             import_module(each)  # as the code will, so that they take noise for what it is
     code = _Code(name, None if data is None else read_data(data))
     if plan is None:
-        near, who = parse_relation(relation) or ReplaceOne(), PrivacyUnit(unit)
+        near, who = parse_relation(relation), PrivacyUnit(unit)
         with seeded(seed), noting(near, *found) as notes:
             code.run(seed)
+        near = near or notes.relation or ReplaceOne()
         noted = notes.noted(who, near)
         declared, stated = plan_of(noted), parse_claim(claim)
         findings: tuple[Finding, ...] = notes.all_findings(noted)
@@ -408,8 +410,26 @@ def _rehearsed(
     subject = _subject(certificate.plan, code, libraries, constants)
     with progress_bar(f"rehearsal of {code.name}") as progress, foreign(code.name):
         outcome = rehearse(subject, code.data, data, seed=seed, progress=progress)
+    findings = tuple(_undeclared(certificate.plan, each) for each in outcome.findings)
+    outcome = replace(outcome, findings=findings)
     unread = (_found("result-unread", what=each) for each in code.unread[:1])
     return certificate.with_rehearsal(outcome.record, (*outcome.findings, *unread))
+
+
+def _undeclared(plan: Plan, found: Finding) -> Finding:
+    """Say of a value that moves, where nobody has declared how far, that it does."""
+    unknown = (each.at for each in plan.invocations if _is_unknown(each.mechanism))
+    if found.rule != "sensitivity-understated" or found.at not in unknown:
+        return found
+    message = found.message.replace(
+        "; declared is a sensitivity of 1.", ", of which nobody has declared how far they may be."
+    )
+    return replace(found, message=message)
+
+
+def _is_unknown(mechanism: Mechanism) -> bool:
+    """Tell whether nobody says how far neighbours move a value."""
+    return isinstance(mechanism, Opaque) and mechanism.epsilon >= UNKNOWN_EPSILON
 
 
 def _subject(

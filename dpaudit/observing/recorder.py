@@ -27,7 +27,7 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.ledger import Ledger
 from dpaudit.observing.calls import Call, Charge, Draw, Labels, Reading, place
 from dpaudit.observing.notes import KNOWN, Notes
-from dpaudit.plan import Relation
+from dpaudit.plan import Relation, ReplaceOne
 
 _found = FindingTable(__name__)
 _inside = threading.local()
@@ -114,7 +114,13 @@ class Recorder:
     @property
     def relation(self) -> Relation:
         """Which data sets are neighbours; it says what a library's map is asked."""
-        return self._used.relation
+        return self._used.notes.relation or self._used.relation
+
+    def state_relation(self, relation: Relation) -> None:
+        """Take it that these are neighbours, where nobody has said it before the first draw."""
+        notes = self._used.notes
+        if notes.open and not notes.calls:
+            notes.relation, notes.open = relation, False
 
     @property
     def memory(self) -> dict[Any, Any]:
@@ -324,8 +330,13 @@ def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
         yield use.notes
 
 
-def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]:
+def noting(relation: Relation | None, *libraries: str) -> AbstractContextManager[Notes]:
     """Note every draw of libraries while code runs, and change none.
+
+    Args:
+        relation: which data sets are neighbours; where not given, what a library states, or else
+            replace-one.
+        *libraries: that are observed.
 
     Returns:
         A context manager that gives :class:`Notes`.
@@ -334,7 +345,8 @@ def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]
         InputError: on entry, if a library has no adapter, or is observed already.
         UnsupportedError: on entry, if it is not installed.
     """
-    return _observed(libraries, _Use(relation, Notes(), None, Labels()))
+    notes = Notes(open=relation is None)
+    return _observed(libraries, _Use(relation or ReplaceOne(), notes, None, Labels()))
 
 
 def through(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:

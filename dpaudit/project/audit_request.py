@@ -39,6 +39,9 @@ from dpaudit.project.targets import parse_arguments, parse_claim, parse_settings
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the runs done so far and all runs that are planned."""
 
+Notice: TypeAlias = Callable[[str], None]
+"""Called with a sentence about what will be done."""
+
 Reader: TypeAlias = Callable[[Any], Any]
 """Makes the value of a field of words, or of what stands in a file."""
 
@@ -99,8 +102,8 @@ class Execution(Checked):
         seed: seed of all randomness; a fresh one is drawn (and recorded) where there is none.
         workers: worker processes of this machine; 1 for none.
         dask: address of a dask scheduler to run on instead (extra ``cluster``).
-        timeout: seconds that one run may take; a training by canaries any time, where no number is
-            given.
+        timeout: seconds that one run may take, and through the real run the whole audit, where a
+            number is given; a training by canaries any time, where none is.
         memory: MB that the code may take beyond what is in use when it starts (on Linux); any where
             no number is given.
         own_randomness: the code draws from elsewhere than the generator it is given, so that its
@@ -348,6 +351,8 @@ class AuditRequest(Checked):
             the audit's own.
         stop_early: stop at the refutation.
         seconds: about how long the draws of a real run may take; fewer are made then.
+        limit: seconds within which an audit of a real run ends.
+        notice: is told how long that will take, before it starts.
         execution: how many runs are drawn, and how.
 
     Raises:
@@ -392,6 +397,8 @@ class AuditRequest(Checked):
     )
     stop_early: bool = False
     seconds: float | None = None
+    limit: float | None = None
+    notice: Notice | None = field(default=None, compare=False, repr=False)
     execution: Execution = DEFAULTS
 
     def __post_init__(self) -> None:
@@ -461,6 +468,8 @@ class AuditRequest(Checked):
             drawn.setdefault("timeout", None)
         elif "runs" not in drawn:
             given["seconds"] = SECONDS
+        if "through_run" in given:
+            given["limit"] = drawn.get("timeout")
         return cls(**values(cls, given, "parse"), execution=Execution(**drawn))
 
     def with_table(self, place: str, value: object, known: Collection[str] | None = None) -> Self:

@@ -1,7 +1,5 @@
 """What is tested of a bare function, and the most promising neighbours to test it on.
 
-Attacking the real run of a subject: no model of it by its author is needed.
-
 Answering an :class:`AuditRequest`: attacks on subjects, functions, programs and trainings.
 
 The command line is answered by :func:`audit`, a project file by :func:`with_planned_audits`, and a
@@ -34,13 +32,12 @@ from dpaudit.auditing import (
     progress_bar,
     search_pairs,
 )
+from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
 from dpaudit.auditing.distinguishing.scores import OutputScore, Score
-from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search, around, patterns
-from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, UnsupportedError
@@ -60,16 +57,17 @@ from dpaudit.plan import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.project import AuditPair, Execution, Move, Subject
+from dpaudit.project import AuditPair, Execution, Subject
 from dpaudit.project.audit_request import EACH, AuditRequest
-from dpaudit.project.foreign import Program, foreign
+from dpaudit.project.foreign import Program
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
 from dpaudit.project.sealed_subject import on_made_up_rows
 from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, certified, find_code, find_target, load_function
-from dpaudit.rehearsal.neighbours import derive_neighbours, literals, moves
-from dpaudit.rehearsal.rehearse import MOST_NEIGHBOURS, RehearsalOutcome
+from dpaudit.rehearsal.neighbours import derive_neighbours, literals
+from dpaudit.rehearsal.rehearse import RehearsalOutcome
+from dpaudit.workflow.real_run import audit_run, time_left
 from dpaudit.workflow.rehearsing import rehearse_subject
 from dpaudit.workflow.summary import NO_AUDIT
 
@@ -192,107 +190,6 @@ def search_details(found: Search) -> dict[str, Any]:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
         told["one_sided"] = found.one_sided
     return told | {"why_this_pair": why}
-
-
-FEWEST = 60
-"""Draws that are made however long they take: of fewer nothing follows."""
-RUNS_OF_DRAW = 3, 5
-"""How often the subject runs for a draw of either side, without samples and with them."""
-
-
-def audit_run(
-    subject: Subject,
-    name: str,
-    claim: Claim,
-    execution: Execution,
-    *,
-    seconds: float | None = None,
-) -> AuditRecord:
-    """Attack what the real run of a subject releases, on its data and a neighbour of them.
-
-    Of the neighbours that a rehearsal tries, the one is taken whose values before noise lie
-    furthest apart, in units of what is declared. The score is the exact log-likelihood ratio of all
-    that was released, from the values that the run itself computes on either neighbour.
-
-    Args:
-        subject: what is attacked.
-        name: of it, for sentences.
-        claim: what is tested.
-        execution: how many runs are drawn, and how; each costs three runs of the subject,
-            or five where it samples units.
-        seconds: about how long all draws may take; fewer than ``execution`` says are made then.
-
-    Returns:
-        The record. Its pair says how the neighbour was made, without any value.
-
-    Raises:
-        InputError: if there are no data, or no neighbour that differs.
-        UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
-            by ``ledger.sample``, or as no theorem covers.
-    """
-    execution = execution.updated({"seed": execution.known_seed()})
-    assert execution.seed is not None
-    source = subject.default_data
-    with foreign(name):
-        x = subject.load(source, np.random.default_rng([execution.seed, 0]))
-        move = furthest(subject, x, execution.seed)
-        if seconds is not None:
-            fitting = math.floor(seconds / _seconds_of_draw(subject, x, execution.seed))
-            fitting = min(max(fitting, FEWEST), execution.runs)
-            execution = execution.updated({"runs": fitting})
-        with progress_bar(f"attack on {name}") as progress:
-            found = audit_transcript(
-                subject,
-                AuditPair(x, move.data),
-                epsilon=claim.epsilon,
-                delta=claim.delta,
-                execution=execution.updated({"progress": progress}),
-            )
-    pair = {"x": source, "x_prime": move.recipe}
-    details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
-    return replace(found, pair=pair, details=details)
-
-
-def _seconds_of_draw(subject: Subject, x: object, seed: int) -> float:
-    """Tell how long one draw on both sides takes."""
-    start = time.perf_counter()
-    record(subject, x, seed)
-    sampled = any(each.sampling for each in subject.plan().invocations)
-    return 2 * RUNS_OF_DRAW[sampled] * (time.perf_counter() - start)
-
-
-def furthest(subject: Subject, x: object, seed: int) -> Move:
-    """The neighbour whose values before noise lie furthest from those of x.
-
-    Raises:
-        InputError: if there is none on which the run ends and anything differs.
-    """
-    first = record(subject, x, seed, _everyone)
-    rng = np.random.default_rng([seed, 1])
-    near, _ = moves(subject, x, subject.plan(), rng, absent=True)
-    best, largest = None, 0.0
-    for move in islice(
-        (move for move in near if move.base is None and move.hops == 1), MOST_NEIGHBOURS
-    ):
-        report = first.against(move.data)
-        apart = 0.0 if report.raised else _apart(report)
-        if apart > largest:
-            best, largest = move, apart
-    if best is None:
-        raise InputError("no neighbour of the data moves what is released; define neighbours.")
-    return best
-
-
-def _everyone(use: Invocation, units: Sequence[str]) -> list[int]:
-    """As many as can take part, so that what they change is seen."""
-    return list(range(getattr(use.sampling, "size", len(units))))
-
-
-def _apart(report: ReplayReport) -> float:
-    """The distances of all releases together, each at most as declared or, if more, as it is."""
-    shares = [each.observed / each.declared for each in report.comparisons if each.declared > 0]
-    finite = [share for share in shares if math.isfinite(share)]
-    return math.sqrt(math.fsum(share * share for share in finite))
 
 
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
@@ -430,13 +327,20 @@ def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     subject, claim = on_made_up_rows(target.subject), request.tested(target.claim)
     assert subject is not None
+    start = time.monotonic()
     (record,) = attack_subject(request, subject, claim, name)
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
     seed, timeout = request.execution.seed or 0, request.execution.timeout
     rehearsal = None
     if subject.sees_rows:
-        rehearsal = rehearse_subject(subject, name, seed=seed, timeout=timeout)
+        try:
+            rehearsal = within_time(
+                time_left(request.limit, start),
+                lambda: rehearse_subject(subject, name, seed=seed, timeout=timeout),
+            )
+        except TrialTimeoutError:
+            rehearsal = RehearsalOutcome.impossible("The time of --timeout was over.")
     return AuditOutcome(record, own, name, claim, rehearsal)
 
 
@@ -597,7 +501,8 @@ def attack_subject(
         InputError: if the subject cannot be attacked.
     """
     if request.through_run:
-        return [audit_run(subject, label, claim, request.execution, seconds=request.seconds)]
+        timed = {name: getattr(request, name) for name in ("seconds", "limit", "notice")}
+        return [audit_run(subject, label, claim, request.execution, **timed)]
     pairs: Sequence[AuditPair | None] = (request.pair,)
     if request.every_pair:
         pairs = subject.audit_pairs()

@@ -29,12 +29,13 @@ from dpaudit.auditing.distinguishing.scores import (
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.base.optional_import import optional_import
+from dpaudit.base.optional_import import optional_import, require
 from dpaudit.mechanisms.pairs import Floats
 
 Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]
 """Scores that are learned on outputs on x and on x', each of shape (n, …)."""
 
+_LEARNED = "a learned score of arrays"
 LARGEST = 1e9  # outputs beyond are as good as infinite for a classifier
 BOOSTED_ENTRIES = 64  # gradient boosting is slow on longer outputs, and takes the clearest
 SINGLE = 3  # of these that are scores of their own
@@ -43,7 +44,7 @@ SINGLE = 3  # of these that are scores of their own
 def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
     """The scores that dpaudit learns: of outputs that repeat, and by classifiers for arrays.
 
-    Without scikit-learn no classifier is trained.
+    Without scikit-learn no classifier is trained, nor where one entry alone varies.
 
     Args:
         x: outputs on x, shape (n, …).
@@ -52,6 +53,10 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
     atoms = len(np.unique(np.concatenate([x, x_prime]).reshape(2 * len(x), -1), axis=0))
     if atoms <= max(12, len(x) // 8):
         yield AtomScore.fit(x, x_prime)
+    varied = _varied(x, x_prime)
+    if len(varied) == 1 and not is_scalar(x):
+        yield ColumnScore(int(varied[0]), f"entry {varied[0]} of the output")
+        return
     can_learn = not is_scalar(x) and why_none_is_learned() is None
     if can_learn:
         yield LearnedScore.logistic(x, x_prime)
@@ -65,17 +70,23 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
     yield from together(x, x_prime)
 
 
+def _varied(x: Floats, x_prime: Floats) -> NDArray[np.intp]:
+    """Places of the entries of an output that are not the same in all of them."""
+    flat = np.concatenate([x, x_prime]).reshape(len(x) + len(x_prime), -1)
+    return np.flatnonzero((flat != flat[0]).any(axis=0))
+
+
 def why_none_is_learned() -> UnsupportedError | None:
     """Return what keeps classifiers from being trained; None where nothing does."""
-    try:
-        _sklearn("linear_model")
+    try:  # it is loaded where it is used, which takes a second
+        require("learn", "sklearn", what=_LEARNED)
     except UnsupportedError as error:
         return error
     return None
 
 
 def _sklearn(module: str) -> Any:
-    return optional_import("learn", f"sklearn.{module}", what="a learned score of arrays")
+    return optional_import("learn", f"sklearn.{module}", what=_LEARNED)
 
 
 @dataclass(frozen=True)

@@ -139,10 +139,11 @@ def _of_repeats(
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     several = starts[np.diff(starts, append=len(values)) > 1]
     if several.size and share < 1:
-        from scipy.stats import binom
+        from scipy.special import bdtrc
 
         home = np.repeat(np.arange(len(counts)), counts.astype(int))[order]
         within = int((home[several] == home[several + 1]).sum())
-        chance = float(binom.logsf(within - 1, several.size, share))
+        tail = float(bdtrc(within - 1, several.size, share))
+        chance = math.log(tail) if tail > 0 else -math.inf
         shown = f"repeat in {within} of {several.size} cases where {share * several.size:.2g} would"
         yield _Evidence(f"exact values of {unit}", shown, chance)

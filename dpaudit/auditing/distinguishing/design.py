@@ -106,16 +106,19 @@ class PointNull:
         claim: (ε, δ).
         event: that is tested.
         further: others, each with a share of the error rate; the event has the rest.
+        confidence: at which the event is told that has the largest bound.
 
     Attributes:
         scores: of both sides, of some of the runs, for forecasts.
     """
 
-    def __init__(self, claim: Claim, event: Event, further: Sequence[Arm] = ()) -> None:
+    def __init__(
+        self, claim: Claim, event: Event, further: Sequence[Arm] = (), confidence: float = 0.95
+    ) -> None:
         self.share = 1 - math.fsum(each.share for each in further)
         self._main, self._further = Arm(event, self.share), further
         self.scores: Both = (np.empty(0), np.empty(0))
-        self._delta = claim.delta
+        self._delta, self._confidence = claim.delta, confidence
 
     @property
     def event(self) -> Event:
@@ -141,8 +144,11 @@ class PointNull:
 
     def lower_bound(self, confidence: float) -> float:
         """Exact lower bound, the largest of the events'; 0 before the first run."""
+        return max(self._bound(arm, confidence) for arm in self._arms)
+
+    def _bound(self, arm: Arm, confidence: float) -> float:
         error = round(1 - confidence, 12) or 1 - confidence  # .05, not .05 and a rounding
-        return max(arm.bound(self._delta, error) for arm in self._arms)
+        return arm.bound(self._delta, error)
 
     @property
     def _arms(self) -> list[Arm]:
@@ -150,8 +156,8 @@ class PointNull:
 
     @property
     def decisive(self) -> Arm:
-        """The event of the largest bound at the usual confidence."""
-        return max(self._arms, key=lambda arm: arm.bound(self._delta, 0.05))
+        """The event of the largest bound."""
+        return max(self._arms, key=lambda arm: self._bound(arm, self._confidence))
 
     def event_in_words(self, name: str, told: Words | None = None) -> str:
         """The event, and under which neighbour it is the likelier one.

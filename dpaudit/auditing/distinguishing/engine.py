@@ -54,7 +54,7 @@ from dpaudit.auditing.distinguishing.held import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
-from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.distinguishing.scores import CodeScore, Score, score_outputs
 from dpaudit.auditing.distinguishing.telling import Fields
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
@@ -268,11 +268,11 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
     scores, fields = [score], _fields(trials, outputs)
     if not design.stop_early:
         # A replay scores what a ledger released, which holds no value itself.
-        replayed = getattr(score, "runs_code", False)
+        replayed = isinstance(score, CodeScore)
         shows, held = ([], []) if replayed else _held_values(trials, outputs)
         scores += shows
         rare = _rare_event(design, score, outputs, test_runs)
-        point = PointNull(design.claim, choice.event, [*rare, *held])
+        point = PointNull(design.claim, choice.event, [*rare, *held], design.confidence)
     _tolerate(trials, outputs[0])
     used = _feed(trials, design, scores, test_runs, point, curve)
     return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0, fields)

@@ -69,6 +69,10 @@ from dpaudit.project.foreign import error_summary
 CHUNKS = 64
 """Chunks of a stage, about: enough for any number of workers and a fine journal."""
 LARGEST_CHUNK = 16_384
+TASKS = 8
+"""Tasks of a stage for each worker, about: each starts a pair of children, which takes time."""
+CLUSTER = 8
+"""Workers that a cluster is taken to have."""
 
 
 class Stage(IntEnum):
@@ -247,7 +251,7 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 Encoder = Callable[[Sequence[Any]], NDArray[Any]]
 """Outputs of any kind to as many rows."""
 
-CHILDREN = 16
+CHILDREN = 8
 """Child processes that draw the tests of a side, one after the other; 0 for none. What they give is
 the same. A pilot has a quarter of them."""
 
@@ -364,8 +368,12 @@ class Experiment:
 
     def both(self, chunk: Chunk, scores: Sequence[Score] = ()) -> Both:
         """Outputs (or, given scores, those) of both sides of a chunk, drawn in children."""
+        return self.several([chunk], scores)[0]
+
+    def several(self, parts: Sequence[Chunk], scores: Sequence[Score]) -> list[Both]:
+        """The same of several chunks, in one pair of children."""
         with self.drawing() as draw:
-            return scored(draw(chunk), scores)
+            return [scored(draw(chunk), scores) for chunk in parts]
 
     @contextlib.contextmanager
     def drawing(self, reseeded: Sequence[Any] | None = None) -> Iterator[Callable[[Chunk], Both]]:
@@ -506,7 +514,11 @@ class Trials:
         self, todo: Sequence[Chunk], runs: int, scores: Sequence[Score]
     ) -> Generator[Both, None, None]:
         if self.execution.workers > 1 or self.execution.dask is not None:
-            yield from self.mapped(partial(self.experiment.both, scores=scores), todo)
+            tasks = TASKS * (self.execution.workers if self.execution.dask is None else CLUSTER)
+            size = max(1, len(todo) // tasks)
+            parts = [todo[start : start + size] for start in range(0, len(todo), size)]
+            for drawn in self.mapped(partial(self.experiment.several, scores=scores), parts):
+                yield from drawn
         else:
             yield from (scored(both, scores) for both in self.experiment.drawn(todo, runs))
 

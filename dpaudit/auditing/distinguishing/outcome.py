@@ -21,7 +21,13 @@ import numpy as np
 from dpaudit.auditing.distinguishing.design import CurveNull, Design, Null, PointNull, RatesNull
 from dpaudit.auditing.distinguishing.experiment import Experiment
 from dpaudit.auditing.distinguishing.preflight import Preflight
-from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox, score_outputs
+from dpaudit.auditing.distinguishing.scores import (
+    CodeScore,
+    Identity,
+    Score,
+    WhiteBox,
+    score_outputs,
+)
 from dpaudit.auditing.distinguishing.telling import Fields, rates_in_words
 from dpaudit.auditing.evidence.eprocess import curve_points, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
@@ -409,7 +415,7 @@ class Outcome:
         """Outputs that show the event, and fields that differ in nearly every run."""
         found: dict[str, Any] = {}
         # A score that runs code is of a run on real data: each output is a release of these.
-        point, secret = self.point, getattr(self.score, "runs_code", False)
+        point, secret = self.point, isinstance(self.score, CodeScore)
         if isinstance(point, PointNull) and not (
             secret or point.is_certain or point.decisive.score
         ):
@@ -422,7 +428,7 @@ class Outcome:
         # a declared mechanism draws a sample of its own. Other scores without a pilot have none.
         sampled = isinstance(self.score, Identity | WhiteBox)
         outputs = self.point.scores if sampled else self.pilot_outputs
-        if self.encoded or getattr(self.score, "runs_code", False):  # no noise is known to scale
+        if self.encoded or isinstance(self.score, CodeScore):  # no noise is known to scale
             outputs = None
         forecast = Forecast(
             self.score,

@@ -44,6 +44,13 @@ class Score(Protocol):
         """One number for each output: shape (n, …) to shape (n,); NaN counts as 0."""
 
 
+class CodeScore:
+    """A score that runs the code under attack, on its real data.
+
+    It is slow, and each output that it is shown with would be one more release of these data.
+    """
+
+
 def is_scalar(outputs: Floats) -> bool:
     """Tell whether every output, shape (n, …), is one number."""
     return outputs[:1].size == 1

@@ -100,9 +100,17 @@ def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
 
 def _count_range(runs: int, low: float, high: float) -> tuple[int, int]:
     """Counts that hold all but ``_TAIL`` of the binomials with probabilities in [low, high]."""
-    from scipy.stats import binom
+    return _least_count(runs, low), runs - _least_count(runs, 1 - high)
 
-    return max(0, int(binom.ppf(_TAIL, runs, low))), min(runs, int(binom.isf(_TAIL, runs, high)))
+
+def _least_count(runs: int, chance: float) -> int:
+    """A count that no more than ``_TAIL`` of a binomial is below."""
+    from scipy.special import bdtrik  # scipy.stats takes half a second to load
+
+    if not 0 < chance < 1:
+        return 0 if chance <= 0 else runs
+    count = float(bdtrik(_TAIL, runs, chance))
+    return math.floor(count) if count > 0 else 0  # NaN is none
 
 
 def _pmf(counts: Integers, runs: int, probabilities: Floats) -> Floats:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from dpaudit.auditing.replaying.recording import (
     Choose,
@@ -202,6 +201,8 @@ def _without(parts: Floats, others: Floats, near: float) -> int:
     """Tell how many parts have none of the others near."""
     if not len(others):
         return len(parts)
+    from scipy.spatial import KDTree
+
     distances, _ = KDTree(others).query(parts, distance_upper_bound=near)
     return int(np.isinf(distances).sum())
 

@@ -24,13 +24,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.distinguishing.scores import CodeScore
 from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.replaying.recording import (
     Choose,
@@ -275,7 +276,7 @@ class _ForcedNoise(RecordingNoise):
 
 
 @dataclass(frozen=True)
-class ReplayScore:
+class ReplayScore(CodeScore):
     """Log-likelihood ratio of transcripts, by running the algorithm with their releases.
 
     Attributes:
@@ -291,8 +292,6 @@ class ReplayScore:
     x_prime: Any
     seed: int = 0
     hidden: Hidden | None = None
-    runs_code: ClassVar[bool] = True
-    """It is slow: nothing but evidence is worth its time."""
     name: str = "log-likelihood ratio of the transcript"
     method: str = "white-box transcript likelihood ratio, by replay"
 

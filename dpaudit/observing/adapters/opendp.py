@@ -20,7 +20,7 @@ from dpaudit import mechanisms as kinds
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.observing import Patch, Reading, Recorder
 from dpaudit.observing.calls import fingerprint, least_known
-from dpaudit.plan import Relation, ReplaceOne
+from dpaudit.plan import AddRemove, Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
 Stated = tuple[float, float, float | None]
@@ -61,6 +61,8 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
 
 def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> Any:
     name, parts = _made(measurement)
+    if name in _INTERACTIVE and (stated := _stated_relation(measurement)) is not None:
+        recorder.state_relation(stated)
     near = recorder.once(_steps, measurement, recorder.relation)
     if name in _INTERACTIVE:  # its queries are what it costs
         made, near = _held(recorder, original(measurement, arg), arg, near, parts["d_in"])
@@ -72,6 +74,15 @@ def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> 
     elif near is not None:
         recorder.tell("charges-nothing", relation=recorder.relation, steps=near)
     return made
+
+
+def _stated_relation(own: Any) -> Relation | None:
+    """Return which data sets a unit of privacy means by neighbours; None where it is of numbers."""
+    kinds = ("SymmetricDistance", "InsertDeleteDistance"), ("ChangeOneDistance", "HammingDistance")
+    relations = AddRemove(), ReplaceOne()
+    name = str(own.input_metric)
+    fitting = (each for each, kind in zip(relations, kinds, strict=True) if name.startswith(kind))
+    return next(fitting, None)
 
 
 def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tuple[Any, Any]:

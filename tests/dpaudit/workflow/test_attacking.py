@@ -1,8 +1,11 @@
 """Attacks on what a command names, on its releases and through its whole run."""
 
 import math
+import re
 import sys
+import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from dpaudit import (
     AuditPair,
     Claim,
     Contribution,
+    InconclusiveError,
     InputError,
     Invocation,
     Laplace,
@@ -31,7 +35,8 @@ from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
 from dpaudit.project.audit_request import AuditRequest
-from dpaudit.workflow.attacking import FEWEST, attack, audit, audit_run
+from dpaudit.workflow.attacking import attack, audit
+from dpaudit.workflow.real_run import FEWEST, audit_run
 
 # From the command line to the first run: what is attacked, and how short the way is
 
@@ -262,6 +267,30 @@ def test_as_many_draws_as_there_is_time_for_but_never_too_few():
     claim = Claim(1.0)
     assert audit_run(Total(), "x", claim, RUNS, seconds=1e-9).runs == min(FEWEST, RUNS.runs)
     assert audit_run(Total(), "x", claim, RUNS, seconds=1e9).runs == RUNS.runs
+
+
+def test_how_long_it_takes_is_told_and_has_a_limit():
+    claim, told = Claim(1.0), list[str]()
+    limited = partial(audit_run, Total(), "x", claim, RUNS)
+    assert limited(limit=1e9, notice=told.append) == limited()
+    assert re.fullmatch(rf"{RUNS.runs} draws a side, at .* s for both sides: .*\.", told[0])
+    with pytest.raises(InputError, match=r"--timeout is 1e-09 s, too few for .*; give more or few"):
+        limited(limit=1e-9)
+
+
+def test_a_run_that_takes_longer_than_was_foreseen_is_ended():
+    @dataclass(frozen=True)
+    class Slow(Total):
+        def run(self, rows, ledger, rng):
+            if len(calls) > 2:
+                time.sleep(1.0)
+            calls.append(1)
+            return super().run(rows, ledger, rng)
+
+    calls, start = list[int](), time.monotonic()
+    with pytest.raises(InconclusiveError, match=r"did not end within the 2 s of --timeout"):
+        audit_run(Slow(), "x", Claim(1.0), Execution(runs=60, seed=1), limit=2.0)
+    assert time.monotonic() - start < 20
 
 
 def test_the_pair_is_a_recipe_and_the_bound_is_near():

@@ -55,7 +55,7 @@ def test_without_any_score():
 def test_the_first_scores_need_no_training(monkeypatch):
     assert first_scores(np.zeros(5)) == first_scores(np.zeros((5, 1))) == [Identity()]
     assert first_scores(np.zeros((5, 2))) == []
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     total, first, second = first_scores(np.zeros((5, 2)))
     outputs = np.array([[1.0, 10.0]])
     assert [float(each(outputs)[0]) for each in (total, first, second)] == [11.0, 1.0, 10.0]

@@ -75,7 +75,7 @@ def test_scores_are_learned_where_none_is_given_or_where_it_is_wanted():
 
 def test_a_record_says_that_no_classifier_was_trained(monkeypatch):
     assert design().not_learned((3,)) == ""
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     assert "scikit-learn, which is not installed" in design().not_learned((3,))
     assert design().not_learned(()) == ""
     assert design(learner=None).not_learned((3,)) == ""

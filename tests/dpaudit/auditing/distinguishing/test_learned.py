@@ -96,6 +96,13 @@ def test_what_is_learned_follows_from_the_outputs():
     ]
 
 
+def test_of_one_entry_that_varies_there_is_nothing_to_learn():
+    x, x_prime = np.random.default_rng(0).normal(size=(2, 200, 3))
+    x[:, [0, 2]] = x_prime[:, [0, 2]] = 7.0
+    (score,) = learn_scores(x, x_prime)
+    np.testing.assert_array_equal(score(x), x[:, 1])
+
+
 def test_arrays_are_told_apart_by_a_learned_score():
     record = audit_release(BlackBox(copied), PAIR, epsilon=1.0, runs=4000, seed=2)
     assert record.refuted

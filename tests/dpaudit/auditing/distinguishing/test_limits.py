@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dpaudit.auditing.children import TrialTimeoutError, within_time
+from dpaudit.auditing.children import Child, TrialTimeoutError, within_time
 
 
 def in_a_thread(limit, call):
@@ -56,3 +56,17 @@ def test_an_outer_timer_is_put_back():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_child_keeps_a_limit_that_its_parent_has_too():
+    """The handler of a timer is no child's, which has to set its own."""
+
+    def slow(_):
+        return within_time(0.2, lambda: time.sleep(30))
+
+    def asked():
+        with Child(slow) as child:
+            return child.ask(0)
+
+    with pytest.raises(TrialTimeoutError):
+        within_time(20.0, asked)

@@ -112,3 +112,15 @@ def test_a_rare_event_takes_its_share_and_may_decide():
     without = PointNull(claim, Event(lower=0.5), [Arm(Event(lower=1e9), RARE_SHARE)])
     without.update(x, x_prime)
     assert without.lower_bound(0.95) == pytest.approx(alone.lower_bound(0.955), abs=1e-3)
+
+
+@pytest.mark.parametrize(("confidence", "threshold"), [(0.95, "50"), (1 - 1e-6, "0.5")])
+def test_the_event_that_is_told_is_that_of_the_largest_bound(confidence, threshold):
+    rare = Arm(Event(lower=50.0), RARE_SHARE)
+    x, x_prime = np.zeros(100_000), np.zeros(100_000)
+    x[:14], x[14:50_000], x_prime[:25_000] = 99.0, 1.0, 1.0
+    null = PointNull(Claim(1.0), Event(lower=0.5), [rare], confidence)
+    null.update(x, x_prime)
+    assert null.event_in_words("output") == f"output ≥ {threshold}, likelier under x"
+    bound = null.decisive.bound(0.0, 1 - confidence)
+    assert bound == pytest.approx(null.lower_bound(confidence), abs=1e-6)

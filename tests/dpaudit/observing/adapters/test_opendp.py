@@ -97,6 +97,20 @@ def test_a_context_charges_all_and_costs_its_queries():
     assert len(ledger) == 2
 
 
+def test_a_unit_of_privacy_states_the_relation_where_nobody_else_does():
+    """A row that comes or goes costs what is charged; under replace-one it would cost more."""
+    with noting(None, "opendp") as notes:
+        queries(ROWS)
+    assert notes.relation == AddRemove()
+    plan = plan_of(notes.noted(ROW, notes.relation))
+    assert guarantee(plan, 0.0).epsilon == pytest.approx(0.5, rel=1e-6)
+    assert not notes.findings
+    with noting(ReplaceOne(), "opendp") as notes:
+        queries(ROWS)
+    assert notes.relation is None
+    assert [each.rule for each in notes.findings] == ["charges-nothing"]
+
+
 def nested(rows):
     about = {"split_evenly_over": 2}
     context = dp.Context.compositor(
