@@ -29,6 +29,7 @@ _FINDINGS = FindingTable(__name__)
 _GROWTH = 2
 """A batch has at most so many users, of as many asked before, as this is a share of them."""
 _MOST_BATCHES = 10_000
+_FEW_BATCHES = 5
 _SLACK = 1e-6
 """Of ε and δ, for the rounding of accountants."""
 _LARGEST = 30.0
@@ -165,12 +166,20 @@ class ShuffledBatches:
             at = place_of(number)
             yield self.invocation(bits, 1.0, group=Group(at), at=at)
 
-    def trust_findings(self) -> tuple[Finding, ...]:
-        """A note of whom the users trust, with the ε₀ that they keep without."""
+    @property
+    def bit_information(self) -> float:
+        """Of all bits about one point: the inverse of the variance of their mean, half widths."""
+        return sum(bits.reports / scale_of(bits) ** 2 for bits in self.batches)
+
+    def batch_findings(self) -> tuple[Finding, ...]:
+        """Whom the users trust, with the ε₀ that they keep without; and batches that are few."""
+        if (many := len(self.batches)) == self.people:
+            return (_FINDINGS("nobody-to-hide-among"),)
         largest = max(float(bits.local.pair(1.0).pure_epsilon) for bits in self.batches)
-        if len(self.batches) == self.people:
-            return ()
-        return (_FINDINGS("trusted-shuffler", local=f"{math.ceil(largest * 1000) / 1000:g}"),)
+        found = [_FINDINGS("trusted-shuffler", local=f"{math.ceil(largest * 1000) / 1000:g}")]
+        if many < _FEW_BATCHES:
+            found.append(_FINDINGS("few-batches", batches=many, first=self.batches[0].reports))
+        return tuple(found)
 
     def statistic(self, releases: Any) -> NDArray[Any]:
         """How many reports of the first batch are a one."""

@@ -48,6 +48,7 @@ class ShuffledOneBitGP(ShuffledBatches, LDPOneBitGP):
         points: how many points a batch is asked about, at most.
     """
 
+    steps: Count = 2000
     delta: OpenProbability = 1e-5
     batch: Count | None = None
     points: Count = 10
@@ -75,11 +76,11 @@ class ShuffledOneBitGP(ShuffledBatches, LDPOneBitGP):
     @property
     def information(self) -> float:
         """Of all responses about one point: the inverse of the variance of their mean."""
-        return sum(bits.reports / scale_of(bits) ** 2 for bits in self.batches)
+        return self.bit_information
 
     def findings(self) -> tuple[Finding, ...]:
-        """Those of the base class, and whom the users trust."""
-        return (*super().findings(), *self.trust_findings())
+        """Those of the base class, whom the users trust, and batches that are few."""
+        return (*super().findings(), *self.batch_findings())
 
     def not_covered(self) -> tuple[str, ...]:
         """What an observer learns beside the releases."""

@@ -58,8 +58,13 @@ class ShuffleStudy(ShuffledBatches, AnsweringStudy):
         return self.batches[0]
 
     def findings(self) -> tuple[Finding, ...]:
-        """Whom the users trust."""
-        return (*super().findings(), *self.trust_findings())
+        """Those of the base class, whom the users trust, and batches that are few."""
+        return (*super().findings(), *self.batch_findings())
+
+    @property
+    def information(self) -> float:
+        """Of all answers about one point: the inverse of the variance of their mean, scaled."""
+        return 4.0 * self.bit_information
 
     @cached_property
     def first_groups(self) -> list[int]:
