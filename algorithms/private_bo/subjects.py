@@ -9,9 +9,16 @@ from __future__ import annotations
 from dpaudit import Subject
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
-from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP, ShuffledOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
-from private_bo.own import FederatedStudy, JointStudy, LocalJointStudy, LocalStudy, OutsourcedStudy
+from private_bo.own import (
+    FederatedStudy,
+    JointStudy,
+    LocalJointStudy,
+    LocalStudy,
+    OutsourcedStudy,
+    ShuffleStudy,
+)
 from private_bo.studies import PrivateSearch
 
 SUBJECTS: tuple[type[Subject], ...] = (
@@ -22,6 +29,7 @@ SUBJECTS: tuple[type[Subject], ...] = (
     LDPMoMAGPUCB,
     LDPOneBitGP,
     LDPTGPUCB,
+    ShuffledOneBitGP,
     LocalJointGPUCB,
     CertifiedCurator,
     Curator,
@@ -30,5 +38,6 @@ SUBJECTS: tuple[type[Subject], ...] = (
     LocalJointStudy,
     LocalStudy,
     OutsourcedStudy,
+    ShuffleStudy,
     PrivateSearch,
 )

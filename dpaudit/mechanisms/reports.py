@@ -294,10 +294,19 @@ class Shuffled(Enumerated):
     α = 1/(p + k − 1) at each. Either way M reports, the user's and Bin(n − 1, kα) others, are
     uniform of k answers, of which N₀ and N₁ are the two, times M + (p − 1)N₀ or M + (p − 1)N₁.
 
+    With several questions the value has a row of answers for each user, one for each question; the
+    shuffler draws who is asked which, and tells nobody. Then all users hide each other, whatever
+    they are asked: given where those are who do not draw by μ, the user is at each of the other M
+    places with the same probability, so that again δ(ε) ≤ E(G₁ + … + G_M)₊/M. Where both records
+    have the same answer G is (1 − e^ε)p or 1 − e^ε; where they differ it is p − e^ε or 1 − pe^ε in
+    their place, of the same sum and further apart. So records that differ everywhere cost most.
+
     Attributes:
         local: what each user's report is drawn by; it must protect the whole answer, and have a
             pure ε. Randomised response can be run, others are certified alone.
         reports: how many users there are; the number is public.
+        questions: how many questions there are, of randomised response; each is put to as many
+            users, the first ones to one more. None for one, and a value without rows.
     """
 
     is_tight = False  # more is told than is released
@@ -305,9 +314,16 @@ class Shuffled(Enumerated):
     norm: ClassVar[Norm] = Norm.CHANGE
     local: Mechanism
     reports: Count
+    questions: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.questions is not None:
+            self._response()
+            if self.questions > self.reports:
+                raise InputError(
+                    f"questions is {self.questions}; it must be at most the {self.reports} reports."
+                )
         if self.local.norm is not Norm.CHANGE:
             raise InputError(
                 f"local is {self.local.kind}; it must protect a whole answer, as "
@@ -346,12 +362,37 @@ class Shuffled(Enumerated):
     # -- release ---------------------------------------------------------------------------------
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
-        """One answer for each user, shape (n,)."""
+        """One answer for each user, shape (n,), or to each question, (n, questions)."""
         self._response()
         answers = self.local.prepare(value)
-        if answers.shape != (self.reports,):
-            raise InputError(f"value must be the answers of {self.reports} users, in one row.")
+        many = self.questions
+        if answers.shape != ((self.reports,) if many is None else (self.reports, many)):
+            raise InputError(
+                f"value must be the answers of {self.reports} users, "
+                + ("in one row." if many is None else f"{many} in a row of each.")
+            )
         return answers
+
+    @property
+    def asked(self) -> NDArray[np.intp]:
+        """The question of each report in a release, from 0, in increasing order, (n,)."""
+        return np.sort(np.arange(self.reports) % (self.questions or 1))
+
+    def answers(self, values: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
+        """What is asked of users in a drawn order, (…, n), of all their answers (…, n, questions).
+
+        Args:
+            values: prepared, several in a batch.
+            order: a permutation of the users for each of them, (…, n).
+        """
+        rows = np.take_along_axis(values, order[..., None], axis=-2)
+        return np.asarray(rows[..., np.arange(self.reports), self.asked])
+
+    def sorted(self, reports: NDArray[Any]) -> NDArray[Any]:
+        """The reports (…, n) in increasing order, those about one question among themselves."""
+        reports = np.asarray(reports)
+        keys = reports + self.asked * (self._response().k if self.questions else 0)
+        return np.take_along_axis(reports, keys.argsort(axis=-1, kind="stable"), axis=-1)
 
     def _response(self) -> RandomizedResponse:
         if not isinstance(self.local, RandomizedResponse):
@@ -362,8 +403,10 @@ class Shuffled(Enumerated):
 
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
         """List all numbers of ones, of two answers."""
-        if self._response().k != 2:
-            raise UnsupportedError(f"{self.kind} lists the reports of two answers alone.")
+        if self._response().k != 2 or self.questions is not None:
+            raise UnsupportedError(
+                f"{self.kind} lists the reports of two answers to one question alone."
+            )
         require_few(self.reports**2, self.kind)
         return np.tri(self.reports + 1, self.reports, -1, dtype=np.int64)[:, ::-1]
 

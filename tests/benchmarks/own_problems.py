@@ -179,6 +179,21 @@ def table(functions: int, users: int, agents: int, first: int = 0) -> list[str]:
     return rows
 
 
+def shuffled(functions: int, users: int, first: int = 0) -> list[str]:
+    """What a trusted shuffler is worth at ε = 1: every function, and the ratio of the means."""
+    rows = [shown("| function | local | shuffle |"), shown("|---|---|---|")]
+    found = []
+    for seed in range(first, first + functions):
+        pair = [played(seed, users, trust=trust, epsilon=1.0) for trust in ("local", "shuffle")]
+        found.append(pair)
+        rows.append(shown(f"| {seed} | {100 * pair[0]:.1f} | {100 * pair[1]:.1f} |"))
+    local, shuffle = np.array(found).T
+    ratio = shuffle.mean() / local.mean()
+    error = np.std(shuffle - ratio * local, ddof=1) / functions**0.5 / local.mean()
+    rows.append(shown(f"| all | {interval(list(local))} | {interval(list(shuffle))} |"))
+    return [*rows, shown(f"Ratio of the means: {ratio:.2f} ± {error:.2f}.")]
+
+
 def shown(row: str) -> str:
     """The row, printed as soon as it is known."""
     print(row, flush=True)
@@ -191,9 +206,13 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=500)
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--tuned", action="store_true", help="the functions of the tuning instead")
+    parser.add_argument("--shuffle", action="store_true", help="local against shuffle trust alone")
     given = parser.parse_args()
-    start = time.process_time()
-    table(given.functions, given.users, given.agents, FIRST_TUNED if given.tuned else 0)
+    start, first = time.process_time(), FIRST_TUNED if given.tuned else 0
+    if given.shuffle:
+        shuffled(given.functions, given.users, first)
+    else:
+        table(given.functions, given.users, given.agents, first)
     print(f"{time.process_time() - start:.0f} s of processor time")
 
 

@@ -8,7 +8,7 @@ GP-UCB, TGP-UCB, ATA-GP-UCB and MoMA-GP-UCB. Begin with :mod:`~private_bo.local.
 Algorithms 2, 1 and 3 line by line; thresholds and widths are in ``schedules``. What is released,
 claimed and audited is in ``ldp``, ``one_bit``, and Figure 2 in ``experiments``. No algorithm of the
 paper is LDPOneBitGP, which releases one bit of a reward at the same ε and looks ahead, without
-widths.
+widths, nor ShuffledOneBitGP, whose bits pass a trusted shuffler in batches.
 """
 
 import lazy_loader

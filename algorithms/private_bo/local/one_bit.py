@@ -100,10 +100,16 @@ class LDPOneBitGP(LocalAnswers):
         """The c of the estimate, in half widths of the range: its largest value."""
         return 1.0 / (1.0 - self.mechanism.p)
 
+    @property
+    def information(self) -> float:
+        """Of all responses about one point: the inverse of the variance of their mean."""
+        return self.steps / self.scale**2
+
     def findings(self) -> tuple[Finding, ...]:
         """Those of the base class; and a note where there is too little to learn from."""
         found = super().findings()
-        if (deviation := self.scale / math.sqrt(self.steps)) >= 1.0:
+        if (deviation := 1.0 / math.sqrt(self.information)) >= 1.0:
+            needed = math.ceil(self.steps / self.information)
             found += (
                 Finding(
                     "cannot-learn",
@@ -111,7 +117,7 @@ class LDPOneBitGP(LocalAnswers):
                     f"If all {self.steps} users were asked about one point, its mean would be "
                     f"known up to a standard deviation of {deviation:.3g} half widths of the "
                     "range: no better than before.",
-                    f"Ask more than {math.ceil(self.scale**2)} users, or raise epsilon.",
+                    f"Ask more than {needed} users, or raise epsilon.",
                 ),
             )
         return found
@@ -148,7 +154,10 @@ class LDPOneBitGP(LocalAnswers):
 
     def play(self, users: Users, rng: np.random.Generator) -> Outcome:
         """Ask about what is worth most; the generator is not used."""
-        outcome = ask_ahead(users, self.steps, self.scale**2)
+        return self.in_units(ask_ahead(users, self.steps, self.scale**2))
+
+    def in_units(self, outcome: Outcome) -> Outcome:
+        """The outcome with means in the units of the reward."""
         middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
         return Outcome(outcome.choices, middle + half * outcome.mean)
 

@@ -488,6 +488,36 @@ class CertifiedCurator(OutsourcingCurator):
         noise = self.mechanism
         return noise.sigma**2 if isinstance(noise, Gaussian) else 2.0 * noise.scale**2
 
+    def obstacles(self) -> tuple[Finding, ...]:
+        """Why a modeller learns nothing, whatever the rows are; from public numbers alone.
+
+        Rows that are anywhere in the ball of the norm bound R deviate by R/√(d + 2) in each column,
+        and outputs anywhere within their bound B by B/√3.
+        """
+        reasons = []
+        gain = float(np.square(self.projection).sum(axis=0).mean())
+        spread = self.norm_bound * math.sqrt(gain / (self.columns + 2))
+        noise = math.sqrt(self.noise_variance)
+        if noise >= spread:
+            reasons.append(
+                f"entries of the release deviate by {noise:.3g}, and those of rows anywhere within "
+                f"the norm bound by {spread:.3g} only, so that no row is known from others"
+            )
+        if (outputs := self.output_mechanism) is not None:
+            spread = self.output_bound / math.sqrt(3.0)
+            noise = outputs.scale * math.sqrt(2.0 / self.queries)
+            if noise >= spread:
+                reasons.append(
+                    f"even if all {self.queries} outputs were of equal rows, their mean would be "
+                    f"known up to {noise:.3g}, where outputs anywhere within their bound deviate "
+                    f"by {spread:.3g}"
+                )
+        return (_FINDINGS("cannot-learn", reasons=", and ".join(reasons)),) if reasons else ()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Outputs in the clear, and settings of which nothing can be learnt."""
+        return (*super().findings(), *self.obstacles())
+
     def checked(self, rows: Any) -> Array:
         """As the base class, and of the declared number of rows."""
         matrix = check_rows(rows, columns=self.columns, norm_bound=self.norm_bound, count=self.rows)

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import at_least
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Finding
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Group, Invocation, TrustModel
@@ -47,6 +49,19 @@ class AnsweringStudy(OwnStudy):
     def mechanism(self) -> Any:
         """What an answer scaled to [−½, ½], or a sum of them, passes."""
 
+    @property
+    @abstractmethod
+    def information(self) -> float:
+        """Of all answers about one point: the inverse of the variance of their mean, scaled."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A note where there is too little to learn from; from public numbers alone."""
+        known = 1.0 / math.sqrt(self.information)
+        if known < self.deviation:
+            return super().findings()
+        about = {"users": self.users, "known": f"{known:.3g}", "prior": f"{self.deviation:g}"}
+        return (*super().findings(), _FINDINGS("cannot-learn", **about))
+
     def audit_pairs(self) -> tuple[AuditPair, ...]:
         """The ends of what the mechanism is given for one user."""
         return (AuditPair(-0.5, 0.5, "the ends of the range"),)
@@ -56,6 +71,7 @@ class AnsweringStudy(OwnStudy):
         return np.asarray(self.mechanism.release_many(data, size, rng))
 
 
+_FINDINGS = FindingTable(__name__)
 AT = "answer"
 """Label of the releases of users."""
 
@@ -87,6 +103,18 @@ class LocalStudy(AnsweringStudy):
         if 0.25 / (1.0 - bit.p) ** 2 < 2.0 / self.epsilon**2 + self.answer_deviation**2:
             return bit
         return Laplace.calibrated(epsilon=self.epsilon, sensitivity=1.0, clip=(-0.5, 0.5))
+
+    @property
+    def variance(self) -> float:
+        """Of a released answer about the objective, at most, scaled."""
+        if isinstance(self.mechanism, RandomizedResponse):
+            return 0.25 / (1.0 - self.mechanism.p) ** 2
+        return 2.0 * self.mechanism.scale**2 + self.answer_deviation**2
+
+    @property
+    def information(self) -> float:
+        """Of all answers about one point: the inverse of the variance of their mean, scaled."""
+        return self.users / self.variance
 
     def invocations(self) -> Iterator[Invocation]:
         """Each user's answer, released by the user's own device."""
@@ -144,13 +172,12 @@ class Device:
         mechanism, (low, high) = study.mechanism, study.answers
         if isinstance(mechanism, RandomizedResponse):
             bit = self.release(self.bit(value, self.rng.random()))
-            share = 1.0 - mechanism.p
-            unbiased, variance = (bit - 0.5) / share, 0.25 / share**2
+            unbiased = (bit - 0.5) / (1.0 - mechanism.p)
         else:
             unbiased = self.release(self.scaled(value))
-            variance = 2.0 * mechanism.scale**2 + study.answer_deviation**2
+        wide = high - low
         return ReleasedAnswer(
-            question.group, low + (unbiased + 0.5) * (high - low), variance * (high - low) ** 2
+            question.group, low + (unbiased + 0.5) * wide, study.variance * wide**2
         )
 
     def scaled(self, value: Any) -> Any:
@@ -167,6 +194,8 @@ class Device:
 
 
 _MOST_GROUPS = 10_000
+_LARGE = 3
+"""Times the usual group: regret is about twice as large then."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +223,27 @@ class JointStudy(AnsweringStudy):
         """How many users are asked about each point."""
         if self.group is not None:
             return min(self.group, self.users)
+        return self.usual_group
+
+    @property
+    def usual_group(self) -> int:
+        """8/ε, at most a tenth of all users: of more the noise of a sum matters little."""
         return max(1, min(math.ceil(8.0 / self.epsilon), self.users // 10))
+
+    @property
+    def information(self) -> float:
+        """Of all answers about one point: the inverse of the variance of their mean, scaled."""
+        sizes = (len(self.members(group)) for group in (0, self.groups - 1))
+        whole, last = (1.0 / self._variance(size) for size in sizes)
+        return (self.groups - 1) * whole + last
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Those of the base class, and a group that is larger than noise asks for."""
+        found = super().findings()
+        if self.group_size > _LARGE * self.usual_group:
+            about = {"group": self.group_size, "points": self.groups, "usual": self.usual_group}
+            found += (_FINDINGS("large-group", **about),)
+        return found
 
     @property
     def groups(self) -> int:
@@ -219,9 +268,13 @@ class JointStudy(AnsweringStudy):
     def released(self, group: int, noisy: float) -> ReleasedAnswer:
         """What a group's noisy sum says of its point."""
         size, (low, high) = len(self.members(group)), self.answers
-        spread = 2.0 * self.mechanism.scale**2 / size**2 + self.answer_deviation**2 / size
+        spread = self._variance(size)
         value = low + (noisy / size + 0.5) * (high - low)
         return ReleasedAnswer(group, value, spread * (high - low) ** 2)
+
+    def _variance(self, size: int) -> float:
+        """Of the noisy mean of so many users about the objective, scaled."""
+        return 2.0 * self.mechanism.scale**2 / size**2 + self.answer_deviation**2 / size
 
     def privatiser(self, ledger: Ledger) -> Privatiser:
         """The only party that sees answers."""

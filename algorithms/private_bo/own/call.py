@@ -25,10 +25,12 @@ from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.server import Space
+from private_bo.own.shuffle import ShuffleStudy
 from private_bo.own.studies import NUMBERED, OwnStudy, as_records
 
 _STUDIES: dict[str, type[OwnStudy]] = {
     "local": LocalStudy,
+    "shuffle": ShuffleStudy,
     "joint": JointStudy,
     "local-joint": LocalJointStudy,
     "federated": FederatedStudy,
@@ -70,7 +72,8 @@ def study(
         space: where may be asked, public.
         users: how many there are.
         epsilon: of one of them.
-        trust: ``local``, ``joint``, ``local-joint``, ``federated`` or ``outsourced``.
+        trust: ``local``, ``shuffle``, ``joint``, ``local-joint``, ``federated`` or
+            ``outsourced``.
         **settings: further fields of the study of that trust.
 
     Raises:

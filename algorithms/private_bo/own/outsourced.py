@@ -17,6 +17,7 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Count, OpenProbability, Positive, Probability, at_least
+from dpaudit.certificate import Finding
 from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data
@@ -78,6 +79,10 @@ class OutsourcedStudy(OwnStudy):
             columns=self.space.dimensions, norm_bound=1.0 / self.protected, queries=self.queries,
             output_epsilon=outputs, output_bound=0.5,
         )  # fmt: skip
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Settings of which nothing can be learnt."""
+        return (*super().findings(), *self.inner.obstacles())
 
     # -- parties ---------------------------------------------------------------------------------
 

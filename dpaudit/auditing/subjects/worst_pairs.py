@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dpaudit.base.by_class import body
 from dpaudit.mechanisms.additive import VectorNoise
 from dpaudit.mechanisms.base import Mechanism
@@ -69,8 +71,9 @@ def _bits(law: BitVectorResponse) -> Pairs:
 @body(Mechanism.worst_pairs, Shuffled)
 def _shuffled(law: Shuffled) -> Pairs:
     """One user's answer among equal ones."""
-    others = (0,) * (law.reports - 1)
-    return (((0, *others), (1, *others), "one answer among equal ones"),)
+    shape = (law.reports,) if law.questions is None else (law.reports, law.questions)
+    zeros, ones = np.zeros(shape, dtype=np.int64).tolist(), np.ones(shape, dtype=np.int64).tolist()
+    return ((zeros, [ones[0], *zeros[1:]], "one answer among equal ones"),)
 
 
 @body(Mechanism.worst_pairs, StableHistogram)

@@ -301,8 +301,20 @@ def _subset(
 def _shuffled(
     law: Shuffled, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
-    """The local mechanism's exact reports, sorted."""
-    return np.sort(law.local.sample_exactly(values, sensitivity, source), axis=-1)
+    """The local mechanism's exact reports, sorted; who is asked what is drawn exactly too."""
+    if law.questions is not None:
+        orders = [_permutation(law.reports, source) for _ in range(len(values))]
+        values = law.answers(values, np.array(orders, dtype=np.intp).reshape(-1, law.reports))
+    return law.sorted(law.local.sample_exactly(values, sensitivity, source))
+
+
+def _permutation(size: int, source: ExactSource) -> list[int]:
+    """Uniform (Fisher and Yates)."""
+    order = list(range(size))
+    for place in range(size - 1, 0, -1):
+        other = source.below(place + 1)
+        order[place], order[other] = order[other], order[place]
+    return order
 
 
 @body(Mechanism.sample_exactly, StableHistogram)

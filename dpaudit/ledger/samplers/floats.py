@@ -191,8 +191,11 @@ def _subset(law: SubsetSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any
 
 @body(Mechanism.sample, Shuffled)
 def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
-    """Each answer randomised, then sorted."""
-    return np.sort(law.local.sample(values, rng), axis=-1)
+    """Each answer randomised, then sorted; of several questions one is drawn for each user."""
+    if law.questions is not None:
+        order = np.broadcast_to(np.arange(law.reports), values.shape[:-1])
+        values = law.answers(values, rng.permuted(order, axis=-1))
+    return law.sorted(law.local.sample(values, rng))
 
 
 @body(Mechanism.sample, StableHistogram)

@@ -283,3 +283,32 @@ def test_a_search_finds_the_best():
         result = study.run([0.0] * 400, ledger, np.random.default_rng(1))
     assert result.summary["recommended"] == pytest.approx([0.4, 0.4], abs=0.2)
     assert len(result.series["released"]) == len(ledger) == 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "users", "epsilon", "finds"),
+    [
+        (LocalStudy, 50, 0.5, False),
+        (LocalStudy, 45, 0.5, True),  # variance 4.17 of a bit against 0.09 a user
+        (JointStudy, 120, 0.1, True),  # ten sums of 12, each with a variance of 200/12²
+        (JointStudy, 130, 0.1, True),
+        (JointStudy, 400, 0.1, False),
+    ],
+)
+def test_too_few_users_to_learn_from_are_a_finding_before_the_run(kind, users, epsilon, finds):
+    study = kind(users=users, epsilon=epsilon)
+    if kind is LocalStudy:
+        expected = 0.25 * ((math.exp(0.5) + 1) / (math.exp(0.5) - 1)) ** 2 / users
+    else:
+        size = users // 10
+        expected = (2 / epsilon**2 / size**2 + 0.01 / size) / 10
+    assert 1 / study.information == pytest.approx(expected, rel=1e-9)
+    assert (expected >= 0.09) is finds
+    assert [each.rule for each in study.findings()] == ["cannot-learn"] * finds
+
+
+@pytest.mark.parametrize(("group", "finds"), [(None, False), (8, False), (24, False), (25, True)])
+def test_a_group_that_is_larger_than_noise_asks_for_is_a_finding(group, finds):
+    study = JointStudy(users=500, epsilon=1.0, group=group)
+    assert [each.rule for each in study.findings()] == ["large-group"] * finds
+    assert not finds or "With 25 users asked about each point, 20 points" in str(study.findings())

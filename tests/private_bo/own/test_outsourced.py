@@ -143,3 +143,25 @@ def test_what_the_curator_keeps_of_a_row_is_found():
         settings = {"users": 60, "epsilon": 10.0, "trust": "outsourced", "queries": 20}
         made = study(objective, BoxSpace((0,), (1,)), **settings)
         assert any(each.severity == "error" for each in rehearse(made, rows).findings)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "queries", "finds"), [(1.0, 50, True), (1.38, 50, True), (1.39, 50, False),
+                                      (1.0, 97, False), (1.0, 95, True), (10.0, 50, False)]
+)  # fmt: skip
+def test_outputs_of_which_nothing_is_learnt_are_a_finding_before_the_run(epsilon, queries, finds):
+    """Laplace noise of scale 2/ε in all queries against a deviation of 1/√12: 96 queries at 1."""
+    study = OutsourcedStudy(epsilon=epsilon, queries=queries)
+    assert [each.rule for each in study.findings()] == ["cannot-learn"] * finds
+    if finds:
+        assert "even if all" in study.findings()[0].message
+        assert "entries of the release" not in study.findings()[0].message
+    assert (8 / epsilon**2 / queries >= 1 / 12) is finds
+
+
+@pytest.mark.parametrize(("protected", "finds"), [(0.124, False), (0.126, True)])
+def test_rows_that_noise_covers_are_a_finding_before_the_run(protected, finds):
+    """Laplace noise of scale √2/(ε/2) in two columns, against 1/(2 protected): 1/8 at ε = 1."""
+    study = OutsourcedStudy(epsilon=1.0, queries=400, protected=protected)
+    assert [each.rule for each in study.findings()] == ["cannot-learn"] * finds
+    assert not finds or "no row is known from others" in study.findings()[0].message

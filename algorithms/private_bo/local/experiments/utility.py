@@ -13,6 +13,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,9 @@ from private_bo.local.experiments.figure2 import (
     trial_of,
     tuned,
 )
+from private_bo.problems import BanditProblem
 
-_UNSEEN = Panel("g", "taipei", 1.0, "house prices")
+UNSEEN = Panel("g", "taipei", 1.0, "house prices")
 """Not of the paper: a problem that nobody's setting was chosen on."""
 
 
@@ -40,16 +42,22 @@ def ahead_trial(panel: Panel, steps: int, seed: np.random.SeedSequence) -> Trial
     problem = panel.problem(problem_rng)
     if panel.epsilon is None:
         return trial_of(problem, LookaheadGP(steps=steps).run(problem, rng))
-    bound = problem.B + problem.R
-    subject = LDPOneBitGP(
-        epsilon=panel.epsilon,
-        lower=0.0 if panel.source in ("sensors", "stocks") else -bound,  # these are never negative
-        upper=bound,
-        steps=steps,
-        bounds_are_public=problem.bounds_are_public,
-    )
+    settings = {"epsilon": panel.epsilon, "steps": steps}
+    subject = one_bit(LDPOneBitGP, panel, problem, problem.B + problem.R, **settings)
     with Ledger(subject.plan(), rng=noise) as ledger:
         return trial_of(problem, subject.run(problem, ledger, rng))
+
+
+def one_bit(
+    kind: type[LDPOneBitGP], panel: Panel, problem: BanditProblem, bound: float, **settings: Any
+) -> LDPOneBitGP:
+    """The subject for a panel's problem, whose rewards are within ±bound."""
+    return kind(
+        lower=0.0 if panel.source in ("sensors", "stocks") else -bound,  # these are never negative
+        upper=bound,
+        bounds_are_public=problem.bounds_are_public,
+        **settings,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Namespace) -> str:
-    panels = [panel for panel in (*PANELS, _UNSEEN) if missing_data(panel) is None]
+    panels = [panel for panel in (*PANELS, UNSEEN) if missing_data(panel) is None]
     trials, seed, workers = given.trials, given.seed, given.workers
     published = figure2(panels, tuned, trials=trials, steps=given.steps, seed=seed, workers=workers)
     rows, record = [], {}
