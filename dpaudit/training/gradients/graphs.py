@@ -71,6 +71,8 @@ OPERATORS = frozenset(_LISTED.split())
 _TABLES = {"embedding.default": (0, 1, 0), "gather.default": (0, 2, 1)}
 _TABLES |= {"index_select.default": (0, 2, 1)}
 _CLASSES = {"nll_loss_forward.default", "nll_loss2d_forward.default"}
+_PARTS, _MOST_PARTS = {"split.Tensor", "split_with_sizes.default", "unbind.int"}, 10_000
+_PARTS |= {"unsafe_split.Tensor"}
 _MADE = {"arange.default", "arange.start", "arange.start_step", "full.default", "ones.default"}
 _MADE |= {"scalar_tensor.default", "zeros.default"}
 _INSTEAD = dict.fromkeys(("view.default", "_unsafe_view.default"), "reshape.default")
@@ -221,6 +223,8 @@ def _called(name: str, given: list[Any], options: dict[str, Any]) -> Any:
         logits, target, ignored = given[0], given[1], given[4]
         inside = target.clamp(0, logits.shape[min(1, logits.ndim - 1)] - 1)
         given[1] = torch.where(target == ignored, target, inside)
+    elif name in _PARTS and max(given[0].shape, default=0) > _MOST_PARTS:
+        raise UnsupportedError(f"the loss takes more than {_MOST_PARTS} parts by aten.{name}.")
     packet, _, overload = _INSTEAD.get(name, name).partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload)(*given, **options)
 

@@ -170,7 +170,7 @@ def unasked(data: Any, ledger: Any, path: Path) -> Any:
 
 @stopped(r"got \[\]")
 def environment(data: Any, ledger: Any, path: Path) -> Any:
-    known = ("_THREADS", "LC_ALL", "GLIBC_TUNABLES")
+    known = ("_THREADS", "LC_ALL", "GLIBC_TUNABLES", "TORCHINDUCTOR_CACHE_DIR")
     return [name for name in os.environ if not any(each in name for each in known)]
 
 

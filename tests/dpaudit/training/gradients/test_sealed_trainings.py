@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,9 @@ HOSTILE = {
     "no arguments": _add(["relu.default", [], {}]),
     "no name": _add([["relu"], [], {}]),
     "too large": _add(["full.default", [[10**6, 10**6], 1.0], {}]),
+    "in too many parts": _add(
+        ["full.default", [[2**20], 1.0], {}], ["unbind.int", [{"value": 17}], {}]
+    ),
     "larger than all": _add(["full.default", [[10**40], 1.0], {}]),
     "too many": _add(*[["relu.default", [{"value": 0}], {}]] * 20_001),
     "shapes that do not fit": _add(["mm.default", [{"value": 0}, {"value": 0}], {}]),
@@ -404,3 +408,17 @@ def test_a_sealed_training_learns_and_is_certified(tmp_path: Path, monkeypatch: 
         "a unit's name is a person",
         "plan and public facts without these data",
     }
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(bool(lacking()), reason=f"nothing is sealed here: {lacking()}")
+def test_the_page_trains_as_it_says(tmp_path: Path, monkeypatch: Any) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "sealed.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n# costs\.py\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("costs.py").write_text(code)
+    run_subject("costs.py:Costs", [], "synthetic 2000", None, Path("out"), sealed=True)
+    verify_file(Path("out/certificate.json"), ledger=Path("out/ledger.jsonl"))
+    made = json.loads(Path("out/certificate.json").read_text())
+    assert (made["scope"], made["verdict"]) == ("sealed", "certified")
+    assert made["run"]["summary"]["steps"] == 100
