@@ -21,9 +21,11 @@ from opacus import PrivacyEngine
 from opacus.layers import DPMultiheadAttention
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.func import functional_call
 from torch.utils.data import DataLoader, TensorDataset
 
-from dpaudit import Ledger, Plan, guarantee
+from dpaudit import FloatNoise, Ledger, Plan, guarantee
+from dpaudit.training import Trainer
 from dpaudit.training.opacus import PoissonLoader, attach
 
 PIXELS, CLASSES, ROWS = 64, 10, 600
@@ -215,12 +217,58 @@ class Path:
         return step, loader
 
 
+class Less(FloatNoise):
+    """A part of the noise."""
+
+    part = 1.0
+
+    def release(self, entry: Any, value: Any) -> Any:
+        """The value with that part of its noise."""
+        return value + self.part * (super().release(entry, value) - value)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A training by a loss of one example.
+
+    Attributes:
+        name: of it.
+        part: of the declared noise that is drawn.
+    """
+
+    name: str = "fit"
+    part: float = 1.0
+
+    def train(
+        self, setting: Setting, network: Any, data: Any, canaries: int, seed: int
+    ) -> tuple[Any, Any]:
+        """The model, and what the canaries' coordinates moved by; as of the other paths."""
+        model = Marked(network, canaries)
+        expected, criterion = ROWS / setting.batches, Losses()
+
+        def loss(parameters: Any, example: Any) -> Any:
+            x, y = example
+            return criterion(functional_call(model, parameters, (x[None],)), y[None])
+
+        noise = Less(np.random.default_rng(seed))
+        noise.part = self.part
+        ledger = Ledger(setting.plan, noise=noise)
+        moved = []
+        for step in Trainer(loss, model, data.tensors, ledger, divisor=expected):
+            moved.append(step["marks.weight"][:canaries, 0] * expected)
+            with torch.no_grad():
+                for name, each in model.named_parameters():
+                    each -= setting.rate * step[name]
+        return model.network, torch.stack(moved, dim=1).double().numpy()
+
+
 GHOST = (("grad_sample_mode", "ghost"),)
-PATHS: tuple[Path, ...] = (
+PATHS: tuple[Path | Fit, ...] = (
     Path("opacus"),
     Path("opacus, ghost clipping", settings=GHOST),
     Path("ledger", watched=True),
     Path("ledger, ghost clipping", watched=True, settings=GHOST),
+    Fit(),
 )
 PLAIN = Path("not private", private=False)
 

@@ -24,11 +24,11 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from audits.opacus.audited import Less
 from dpaudit import Ledger, Plan
 from dpaudit.accounting import guarantee
 from dpaudit.training import Trainer
 from dpaudit.training.membership import LanguageModel, SecretScores, audit_one_run
-from tests.benchmarks.training_canaries import Less
 
 _PRINTED = 96
 """Letters that texts are made of; behind them stand those of canaries, from U+4E00 on."""

@@ -10,62 +10,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-import numpy as np
 import torch
-from torch.func import functional_call
 
-from audits.opacus.audited import NETWORKS, ROWS, Losses, Marked, Setting
+from audits.opacus.audited import NETWORKS, Fit, Setting
 from audits.opacus.audits import gradients
-from dpaudit import FloatNoise, Ledger
-from dpaudit.training import Trainer
-
-
-class Less(FloatNoise):
-    """A part of the noise."""
-
-    part = 1.0
-
-    def release(self, entry: Any, value: Any) -> Any:
-        return value + self.part * (super().release(entry, value) - value)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A way to train, as those of :mod:`audits.opacus.audited`.
-
-    Attributes:
-        name: of it.
-        part: of the declared noise that is drawn.
-    """
-
-    name: str = "fit"
-    part: float = 1.0
-
-    def train(
-        self, setting: Setting, network: Any, data: Any, canaries: int, seed: int
-    ) -> tuple[Any, Any]:
-        """The model, and what the canaries' coordinates moved by in every step."""
-        model = Marked(network, canaries)
-        expected, criterion = ROWS / setting.batches, Losses()
-
-        def loss(parameters: Any, example: Any) -> Any:
-            x, y = example
-            return criterion(functional_call(model, parameters, (x[None],)), y[None])
-
-        noise = Less(np.random.default_rng(seed))
-        noise.part = self.part
-        ledger = Ledger(setting.plan, noise=noise)
-        moved = []
-        for step in Trainer(loss, model, data.tensors, ledger, divisor=expected):
-            moved.append(step["marks.weight"][:canaries, 0] * expected)
-            with torch.no_grad():
-                for name, each in model.named_parameters():
-                    each -= setting.rate * step[name]
-        return model.network, torch.stack(moved, dim=1).double().numpy()
 
 
 def main(canaries: int, seeds: int) -> int:

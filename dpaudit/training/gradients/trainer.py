@@ -20,9 +20,7 @@ that loop and settings follow from noisy gradients and public facts. ``docs/trai
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,12 +37,12 @@ from dpaudit.base.errors import (
     UnsupportedError,
 )
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
-from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
+from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord
 from dpaudit.ledger import Ledger, Stream
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.project.targets import code_hash
+from dpaudit.training.certifying import certify_training
 from dpaudit.training.declared import Adaptive as Adaptive
 from dpaudit.training.declared import invocations_at, is_correlated
 from dpaudit.training.gradients.batches import (
@@ -288,11 +286,8 @@ class Trainer:
         dtype = str(self._sums.dtype).removeprefix("torch.")
         unit = self.declared[0].unit
         found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
-        if self.ledger.seeded:
-            found.append(_found("training-seeded"))
         if self._earlier:
             found.append(_found("steps-before", earlier=self._earlier))
-        found += [_found("training-ended-early", sentence=each) for each in self.ledger.left()]
         return tuple(found)
 
     def certificate(
@@ -324,43 +319,18 @@ class Trainer:
         """
         if not (self.ledger.closed or self.exceeded):
             self.ledger.check()
-        admitted = Counter(entry.invocation.at for entry in self.ledger)
-        record = None if self.ledger.seeded else self._record()
-        drawn = () if record is None else tuple(run_findings(record))
-        made = certify(
-            self.ledger.plan,
-            subject=self._subject(name),
-            claim=claim,
+        own = self.charged == (self.taken if self._stream is None else 1)  # all by this one
+        return certify_training(
+            self.ledger,
+            self._subject(name),
             delta=delta,
+            claim=claim,
             accountant=accountant,
-            findings=(*self.findings(), *drawn, *findings),
+            findings=(*self.findings(), *findings),
             not_covered=NOT_COVERED,
-            filtered=FilterRecord.of(self.ledger.budget, admitted),
+            summary={"noisy_steps": self._earlier + self.taken},
+            labels=[each.at for each in self.declared] if own else (),
         )
-        run: dict[str, Any] = {"summary": {"noisy_steps": self._earlier + self.taken}, "series": {}}
-        if record is not None:
-            run["ledger"] = record
-            if self.charged == (self.taken if self._stream is None else 1):  # all by this one
-                run["training"] = {"labels": [each.at for each in self.declared]}
-            if is_drawn_exactly(run):
-                kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
-                made = replace(made, findings=kept)
-        return made.with_run(run, None)
-
-    def _record(self) -> dict[str, Any]:
-        """What the certificate says of the ledger; of its journal, if that is closed."""
-        ledger, journal = self.ledger, self.ledger.journal
-        outside = Counter(entry.sampler for entry in ledger if entry.external)
-        record = {
-            "entries": len(ledger),
-            "samplers": dict(Counter(entry.sampler for entry in ledger)),
-            "seeded": False,
-            **({"external": dict(outside)} if outside else {}),
-        }
-        if journal is None or not ledger.closed:
-            return record
-        facts = {"journal": journal.identifier, "lines": journal.lines, "head": journal.head}
-        return record | facts | {"durability": str(journal.durability)}
 
     def _subject(self, name: str) -> SubjectRecord:
         """What was trained, in public facts, and by which code."""

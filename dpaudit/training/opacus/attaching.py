@@ -47,6 +47,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
+from dpaudit.training.certifying import ended_early
 from dpaudit.training.declared import invocations_at, is_correlated
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
@@ -201,7 +202,7 @@ class Training:
         # Of steps of an earlier process the ledger knows that they happened, not how.
         if (earlier := self._charged() - len(self.steps)) > 0:
             found.append(table("resumed-steps-not-observed", earlier=earlier))
-        found += [table("training-ended-early", sentence=each) for each in self.ledger.left()]
+        found += ended_early(self.ledger)
         return tuple(dict.fromkeys(found))
 
     def _charged(self, engine: Any = None) -> int:

@@ -1,6 +1,9 @@
 import logging
 import math
 import re
+import runpy
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from flwr.supercore.privacy_accounting import rdp_accountant
 
 from dpaudit import (
     BudgetExceededError,
+    Claim,
     FloatNoise,
     InputError,
     Ledger,
@@ -39,6 +43,8 @@ from dpaudit.accounting import compose
 from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.certificate import verify
+from dpaudit.cli.main import main
 from dpaudit.ledger import read_journal
 from dpaudit.training.flower import Adaptive, PrivateStrategy, locally_private, update_plan
 
@@ -420,13 +426,23 @@ def test_an_update_of_zeros_is_one(monkeypatch):
     assert played(own, nodes)[0] == pytest.approx([0.0] * WIDTH, abs=0.01)
 
 
-def test_the_page_does_what_it_says(tmp_path, monkeypatch):
+def page_files():
     page = (Path(__file__).parents[3] / "docs" / "federated.md").read_text("utf-8")
-    monkeypatch.chdir(tmp_path)
-    left = {}
     for name, code in re.findall(r"```python\n# (\w+)\.py\n(.*?)```", page, re.DOTALL):
-        left[name] = {}
-        exec(compile(code, name, "exec"), left[name])
+        Path(f"{name}.py").write_text(code, "utf-8")
+
+
+def holds(certificate="certificate.json", journal="ledger.jsonl"):
+    """Whether the command line takes both."""
+    with pytest.raises(SystemExit) as left:
+        main(["verify", certificate, "--ledger", journal])
+    return left.value.code == 0
+
+
+def test_the_page_does_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page_files()
+    left = {name: runpy.run_path(f"{name}.py") for name in ("server", "client")}
     context = Context(1, 2, {}, RecordDict(), {})
 
     def node(message):
@@ -436,3 +452,32 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch):
 
     left["server"]["main"](Grid({1: node, 2: node}), context)
     assert len(read_journal(tmp_path / "ledger.jsonl").entries) == 3
+    assert holds()
+
+
+@pytest.mark.pages
+def test_the_simulation_of_the_page_leaves_a_certificate_that_is_verified(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.chdir(tmp_path)
+    page_files()
+    subprocess.run([sys.executable, "simulate.py"], check=True, capture_output=True, timeout=300)
+    assert holds()
+
+
+# -- certificates ------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_what_ran():
+    held = ledger(update_plan(2.0, 3))
+    strategy = PrivateStrategy(everyone(), held, clip_norm=0.5, expected_clients=2)
+    with pytest.raises(PlanMismatchError):
+        strategy.certificate(delta=1e-5)
+    played(strategy, {n: moving([0.0] * WIDTH) for n in (1, 2)})
+    held.close()
+    made = strategy.certificate(delta=1e-5, claim=Claim(4.0, 1e-5), name="of two")
+    assert made.guarantee.epsilon == pytest.approx(guarantee(held.plan, 1e-5).epsilon)
+    assert made.subject.configuration["strategy"] == "FedAvg"
+    rules = {each.rule for each in made.findings}
+    assert ("training-seeded" in rules) == held.seeded
+    assert "training-ended-early" in rules  # one round of three
+    verify(made)
