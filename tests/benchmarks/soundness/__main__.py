@@ -22,7 +22,7 @@ from tests.benchmarks.soundness import triples
 from tests.benchmarks.soundness.calibrated import calibrations
 from tests.benchmarks.soundness.judging import judged
 from tests.benchmarks.soundness.known import KNOWN
-from tests.benchmarks.soundness.plans import allocated, case
+from tests.benchmarks.soundness.plans import allocated, case, shared
 from tests.benchmarks.soundness.table import lines, shown
 from tests.benchmarks.soundness.uses import Case, python_of
 from tests.benchmarks.soundness.verdict import Verdict
@@ -35,7 +35,7 @@ def numbered(seed: int, number: int) -> Case:
     rng = random.Random(f"{seed}/{number}")
     if number % 3 == 0 and number > 300:
         return triples.case(rng, number // 3)
-    made = allocated if number % 16 == 15 and number > 300 else case
+    made = {15: allocated, 7: shared}.get(number % 16, case) if number > 300 else case
     return made(rng)
 
 

@@ -149,21 +149,12 @@ def drawn(rng: random.Random) -> tuple[str, tuple[Any, ...]]:
             (rng.choice([2, 10, 300]), rng.choice([1, 1, 2])),
         ),
         "taken": ("add-remove", (rng.randint(1, units), units)),
-        "shares": (rng.choice(["add-remove", "zero-out"]), _shares(rng)),
     }
     kind = rng.choice(list(kinds))
     related, facts = kinds[kind]
     if kind == "again" and rng.random() < 0.5:
         related, facts = "replace-one", (size, units, 1)
     return related, (kind, *facts)
-
-
-def _shares(rng: random.Random) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Up to five shares, and rates that leave something for nothing, or hardly any."""
-    shares = [rng.choice([1.0, between(rng, 1e-3, 1.0)]) for _ in range(rng.choice([1, 2, 5]))]
-    weights = [between(rng, 0.01, 1.0) for _ in shares]
-    whole = rng.choice([0.999, rate(rng)]) * 0.999 / sum(weights)
-    return tuple(shares), tuple(weight * whole for weight in weights)
 
 
 def _drawn(rng: random.Random) -> Case:
@@ -184,6 +175,17 @@ def allocated(rng: random.Random) -> Case:
         for _ in range(rng.choice([1, 2, 2, 3]))
     ]
     return Case("drawn: allocated", "add-remove", tuple(uses), rng.choice(_DELTAS))
+
+
+def shared(rng: random.Random) -> Case:
+    """Gaussian noise on random shares, whose rates leave much for none, or hardly anything."""
+    shares = [rng.choice([1.0, between(rng, 1e-3, 1.0)]) for _ in range(rng.choice([1, 2, 5]))]
+    weights = [between(rng, 0.01, 1.0) for _ in shares]
+    whole = rng.choice([0.999, rate(rng)]) * 0.999 / sum(weights)
+    own = "shares", tuple(shares), tuple(weight * whole for weight in weights)
+    one = replace(use(rng, "gaussian", (1, 1, 2, 10, 100, 1000)), drawn=own)
+    related = rng.choice(["add-remove", "zero-out"])
+    return Case("drawn: shares", related, (one,), rng.choice(_DELTAS))
 
 
 def _turns(rng: random.Random) -> Case:
