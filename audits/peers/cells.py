@@ -22,6 +22,7 @@ import numpy as np
 from audits.catalogue import ENTRIES
 from audits.catalogue.entry import Entry
 from audits.catalogue.measuring import CONFIDENCE, audit_entry
+from audits.peers import rows
 from audits.result_table import Environment, Record, ResultTable, processor_time
 from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
 from dpaudit.base import files
@@ -54,7 +55,8 @@ class Row:
     @cached_property
     def entry(self) -> Entry:
         """The entry of that name; InputError if there is none, or it is audited without samples."""
-        found = [each for each in ENTRIES if each.name == self.name and each.release is not None]
+        known = (*ENTRIES, *rows.ENTRIES)
+        found = [each for each in known if each.name == self.name and each.release is not None]
         if not found:
             raise InputError(f"row {self.name!r} is no sampled entry of the catalogue; name one.")
         return found[0]
