@@ -1,29 +1,38 @@
 """What a trusted shuffler is worth: one-bit responses in batches beside those sent alone.
 
 ``python -m private_bo.local.experiments.shuffled -o DIR`` writes ``shuffled.md`` and ``.json`` to
-DIR, and the table to the terminal: the problems of Figure 2 of Zhou & Tan 2021 and house prices,
-each with :class:`~private_bo.local.LDPOneBitGP` and :class:`~private_bo.local.ShuffledOneBitGP` at
-the same ε, on the same problems, trial by trial. Panels e and f have the problems of b and c.
+DIR after each problem, and the table to the terminal: the problems of Figure 2 of Zhou & Tan 2021
+and house prices, each with :class:`~private_bo.local.LDPOneBitGP` and
+:class:`~private_bo.local.ShuffledOneBitGP` at the same ε, on the same problems, trial by trial.
+Panels e and f have the problems of b and c.
 """
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
 from dpaudit.ledger import Ledger
-from private_bo.experiments import command, in_parallel, mean_and_error, options, save, table
+from private_bo.experiments import (
+    command,
+    in_parallel,
+    mean_and_error,
+    options,
+    save,
+    table,
+    trial_numbers,
+)
+from private_bo.gp.types import Array
 from private_bo.local import LDPOneBitGP, ShuffledOneBitGP
 from private_bo.local.experiments.figure2 import PANELS, Panel, missing_data, seeds, trial_of
 from private_bo.local.experiments.utility import UNSEEN, one_bit
 
-PROBLEMS = (*(replace(panel, epsilon=1.0) for panel in PANELS[:3]), PANELS[3], UNSEEN)
+PROBLEMS = (UNSEEN, *(PANELS[place] for place in (1, 2, 0, 3)))
 _PUBLIC_BOUND = 4.0
 """Of a reward whose noise has none: mean within 1, and Student's noise beyond 3 is clipped."""
 
@@ -59,36 +68,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Namespace) -> str:
-    rows, record = [], {}
+    trials, seed, workers = trial_numbers(given.trials, given.seed, given.workers)
+    record: dict[str, dict[str, list[float]]] = {}
+    text = ""
     for panel in PROBLEMS:
         if missing_data(panel) is not None:
             continue
-        keys = ((ord(panel.letter), trial) for trial in range(given.trials))
+        keys = ((ord(panel.letter), trial) for trial in range(trials))
         settings = panel, given.epsilon, given.steps, given.batch
         each = in_parallel(
             paired_trial,
-            ((*settings, np.random.SeedSequence(given.seed, spawn_key=key)) for key in keys),
-            given.workers,
+            ((*settings, np.random.SeedSequence(seed, spawn_key=key)) for key in keys),
+            workers,
         )
-        alone, shuffled = 100 * np.array(each).T
-        shown = [f"{m:.0f} ± {e:.0f}" for m, e in map(mean_and_error, (alone, shuffled))]
-        ratio, error = _ratio(alone, shuffled)
-        rows.append((f"({panel.letter}) {panel.title}", *shown, f"{ratio:.2f} ± {error:.2f}"))
-        record[panel.letter] = {"alone": alone.tolist(), "shuffled": shuffled.tolist()}
-    mean = np.mean([np.mean(r["shuffled"]) / np.mean(r["alone"]) for r in record.values()])
-    heads = ("problem", "alone, %", "shuffled, %", "shuffled / alone")
-    text = (
-        "# One bit alone, and through a shuffler\n\n"
-        f"Final regret in % of uniform play, mean of {given.trials} paired trials of {given.steps} "
-        f"responses ± standard error, ε = {given.epsilon:g}, seed {given.seed}.\n\n"
-        + table(heads, rows)
-        + f"\n\nMean of the ratios: {mean:.2f}.\n"
-    )
-    save(given.output, "shuffled", text, {"seed": given.seed, "relative": record})
+        alone, shuffled = zip(*each, strict=True)
+        title = f"({panel.letter}) {panel.title}"
+        record[title] = {"alone": list(alone), "shuffled": list(shuffled)}
+        text = _text(given, record)
+        save(given.output, "shuffled", text, {"seed": seed, "relative": record})
     return text
 
 
-def _ratio(alone: np.ndarray, shuffled: np.ndarray) -> tuple[float, float]:
+def _text(given: Namespace, record: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """The table of the problems that are done."""
+    rows, ratios = [], []
+    for title, found in record.items():
+        alone, shuffled = (100 * np.array(found[name]) for name in ("alone", "shuffled"))
+        shown = [f"{m:.0f} ± {e:.0f}" for m, e in map(mean_and_error, (alone, shuffled))]
+        ratio, error = _ratio(alone, shuffled)
+        rows.append((title, *shown, f"{ratio:.2f} ± {error:.2f}"))
+        ratios.append(ratio)
+    return (
+        "# One bit alone, and through a shuffler\n\n"
+        f"Final regret in % of uniform play, mean of {given.trials} paired trials of {given.steps} "
+        f"responses ± standard error, ε = {given.epsilon:g}, seed {given.seed}.\n\n"
+        + table(("problem", "alone, %", "shuffled, %", "shuffled / alone"), rows)
+        + f"\n\nMean of the ratios: {np.mean(ratios):.2f}.\n"
+    )
+
+
+def _ratio(alone: Array, shuffled: Array) -> tuple[float, float]:
     """Of the means, and the standard error of it, paired by trial (delta method)."""
     ratio = float(shuffled.mean() / alone.mean())
     _, error = mean_and_error(shuffled - ratio * alone)
