@@ -17,6 +17,8 @@ from private_bo.experiments import mean_and_error
 
 ERRORS = 2.0
 """Standard errors by which numbers must differ to count as different."""
+_FOUND = 0.8416
+"""Of a standard normal law: more in eight of ten cases."""
 
 
 class Verdict(StrEnum):
@@ -25,8 +27,10 @@ class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     IMPROVED = "improved"
     REFUTED = "refuted"
-    NOT_REPRODUCED = "not reproduced"
-    NOT_POSSIBLE = "not possible"
+    AS_PRINTED = "false or empty as printed"
+    UNDERSPECIFIED = "underspecified"
+    NO_DATA = "data not at hand"
+    NOT_FOUND = "not found"
     NOT_RUN = "not run"
 
 
@@ -80,6 +84,11 @@ class Number:
         return cls(what, mean, error, record.cell(one).trials, paper)
 
     @property
+    def least_found(self) -> float:
+        """The least difference from 0 that is told for sure in eight of ten such experiments."""
+        return (ERRORS + _FOUND) * self.error
+
+    @property
     def below(self) -> bool:
         """Whether it is negative for sure."""
         return self.ours < -ERRORS * self.error
@@ -89,15 +98,17 @@ class Number:
         """Whether it is positive for sure."""
         return self.ours > ERRORS * self.error
 
-    def agrees(self, relative: float = 0.0) -> bool:
-        """Whether it is the paper's, within two errors of each (the paper's taken for ours).
+    def agrees(self, relative: float = 0.0, runs: int | None = None) -> bool:
+        """Whether it is the paper's, within two errors of each; a run has the same in both.
 
         Args:
             relative: share by which the paper's may be rounded.
+            runs: that the paper's is the mean of; as many as ours where not given.
         """
         if self.paper is None:
             return True
-        allowed = ERRORS * math.sqrt(2.0) * self.error + relative * abs(self.paper)
+        theirs = self.runs / runs if runs else 1.0
+        allowed = ERRORS * math.sqrt(1.0 + theirs) * self.error + relative * abs(self.paper)
         return abs(self.ours - self.paper) <= allowed
 
 
@@ -126,21 +137,48 @@ def judge(
     because: str,
     *,
     yes: Verdict = Verdict.REPRODUCED,
-    no: Verdict = Verdict.NOT_REPRODUCED,
+    no: Verdict = Verdict.NOT_FOUND,
+    undecided: Iterable[Number] = (),
 ) -> Measurement:
-    """One of two verdicts."""
+    """One of two verdicts; of what was not found, what would have been.
+
+    Args:
+        holds: the first.
+        numbers: that are shown.
+        because: the rule.
+        yes: the first.
+        no: the second.
+        undecided: numbers whose sign a claim needs, and that do not have it.
+    """
+    if not holds and no in (Verdict.NOT_FOUND, Verdict.UNDERSPECIFIED):
+        because += "".join(f" {_power(number)}" for number in undecided if number.error)
     return Measurement(tuple(numbers), yes if holds else no, because)
 
 
+def _power(number: Number) -> str:
+    """What experiments of this size would have shown, if they do not show the opposite."""
+    if number.above:
+        return f"The opposite is found ({number.what})."
+    return (
+        f"In {number.runs} trials a difference of {number.least_found:.2g} ({number.what}) is "
+        "found eight times of ten."
+    )
+
+
 def judge_agreement(
-    numbers: Iterable[Number], because: str, *, relative: float = 0.0
+    numbers: Iterable[Number],
+    because: str,
+    *,
+    relative: float = 0.0,
+    runs: int | None = None,
+    no: Verdict = Verdict.NOT_FOUND,
 ) -> Measurement:
     """Reproduced where every printed number came out here."""
     listed = tuple(numbers)
     printed = [number for number in listed if number.paper is not None]
-    found = sum(number.agrees(relative) for number in printed)
+    found = sum(number.agrees(relative, runs) for number in printed)
     text = f"{found} of {len(printed)} printed numbers came out. {because}"
-    return judge(found == len(printed), listed, text)
+    return judge(found == len(printed), listed, text, no=no)
 
 
 def exponent(cell: Cell) -> tuple[float, float, int]:

@@ -21,14 +21,17 @@ from audits.result_table import Record, render
 
 TITLE = "What four papers state, and what comes out here"
 HEADS = ("row", "statement", "what came out", "verdict", "command")
-UNDECIDED = (Verdict.NOT_POSSIBLE, Verdict.NOT_RUN)
+UNDECIDED = (Verdict.NO_DATA, Verdict.NOT_FOUND, Verdict.NOT_RUN)
 """Of what neither runs nor computations decided anything."""
 NOTES = (
     "One row for each theorem, lemma, algorithm, table and panel. A verdict follows from the "
     "numbers by a rule in the code, which the row states; nobody types it. “Improved” is a claim "
-    "that holds with a better number, or what a paper leaves open; “refuted” is a claim that a "
-    "proof or a counterexample shows false; “not reproduced” is what did not come out here, "
-    "whosever fault it is.",
+    "that holds with a better number, or what a paper leaves open; “refuted” is a claim on "
+    "privacy or noise that a proof or a counterexample shows false. “False or empty as printed” is "
+    "a statement that its own numbers, a computation or its own conditions contradict, or that "
+    "says nothing at the size of the experiments; “underspecified” one whose settings are not "
+    "printed, and that ours do not show; “data not at hand” says itself; “not found” is what did "
+    "not come out here, with the difference that would have, whosever fault it is.",
     "Errors are standard errors of the mean; differences are paired, trial by trial, on the same "
     "problems and seeds. A number without an error is computed. Where a paper leaves a setting "
     "out, ours is stated with the experiment.",

@@ -139,7 +139,7 @@ def measure(row: Row, _: Record | None = None, *, folder: Path = FOLDER) -> Reco
         return found
 
     try:
-        found = Measurement((), Verdict.NOT_POSSIBLE, row.impossible)
+        found = Measurement((), Verdict.NO_DATA, row.impossible)
         if not row.impossible:
             found = measuring(row.measure)(records, **row.arguments)
     except _NotRunError as missing:

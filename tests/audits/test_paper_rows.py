@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from audits.paper_rows.measurement import (
+    ERRORS,
     Number,
     Verdict,
     exponent,
@@ -46,8 +47,11 @@ def test_agreement_is_within_two_errors_of_each() -> None:
     assert not Number("x", 1.0, error, 10, 1.0 + 1.01 * edge).agrees()
     assert Number("x", 1.0).agrees()
     assert Number("x", 1.01, paper=1.0).agrees(relative=0.02)
+    many = Number("x", 1.0, error / 2, 40, 1.0 + 0.99 * math.sqrt(5) * error)
+    assert many.agrees(runs=10)  # ten runs of the paper's have twice the error of 40
+    assert not many.agrees()
     found = judge_agreement([Number("x", 1.0, paper=1.0), Number("y", 1.0, paper=2.0)], "So.")
-    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.verdict is Verdict.NOT_FOUND
     assert found.because == "1 of 2 printed numbers came out. So."
 
 
@@ -76,14 +80,28 @@ def test_the_error_of_an_exponent_is_that_of_the_ratio() -> None:
     assert np.mean([error for _, error in found]) == pytest.approx(spread, rel=0.15)
 
 
-@pytest.mark.parametrize(("apart", "verdict"), [(0.01, "reproduced"), (1.0, "not reproduced")])
+def test_what_was_not_found_says_what_would_have_been() -> None:
+    rng, error, missed = np.random.default_rng(0), 0.5, Number("x", -0.1, 0.5, 30)
+    seen = rng.normal(-missed.least_found, error, 100_000) < -ERRORS * error
+    assert seen.mean() == pytest.approx(0.8, abs=0.01)
+    found = judge(False, [missed], "So.", undecided=[missed])
+    assert found.because == "So. In 30 trials a difference of 1.4 (x) is found eight times of ten."
+    assert judge(False, [missed], "So.", no=Verdict.REFUTED, undecided=[missed]).because == "So."
+
+
+@pytest.mark.parametrize(
+    ("apart", "verdict"), [(0.01, "reproduced"), (1.0, "false or empty as printed")]
+)
 def test_an_exponent_of_a_wide_interval_decides_nothing(apart: float, verdict: str) -> None:
     rounds = np.arange(1.0, 401)
     powers = 0.4 + apart * np.linspace(-0.5, 0.5, 20)
     wide = Cell.of([rounds**power for power in powers])
+    sure = Cell.of([rounds**power for power in (0.39, 0.4, 0.41)])
     names = ("x", "theorem's width, tight noise, α = 1", "non-private", "uniform play")
-    known = Recording("joint-figures", dict.fromkeys(names, wide))
-    assert joint.growth(lambda _: known, "x", 0.5).verdict == verdict
+    known = Recording("joint-figures", dict.fromkeys(names, sure) | {names[1]: wide})
+    found = joint.growth(lambda _: known, "x", 0.5)  # the width of which the theorem speaks
+    assert found.verdict == verdict
+    assert "posterior's width it is." in found.because
 
 
 def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
@@ -95,7 +113,7 @@ def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
     }
     found = local.panel(lambda name: Recording(name, cells), "a")
     assert not found.numbers[-1].above
-    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.verdict is Verdict.UNDERSPECIFIED
 
 
 def test_what_decides_is_among_the_numbers() -> None:
@@ -107,32 +125,70 @@ def test_what_decides_is_among_the_numbers() -> None:
         "FTS-DE, P = 4 less FTS, mean of all rounds",
         "FTS-DE, P = 4 less TS, mean of all rounds",
     ]
-    found = federated.beats(known, "digits", order[1:])
+    found = federated.beats(known, "synthetic", order[1:])
     assert [number.ours for number in found.numbers[3:5]] == [
         pytest.approx(found.numbers[place].ours - found.numbers[0].ours) for place in (1, 2)
     ]
     assert found.verdict is Verdict.REPRODUCED
 
 
-def test_what_falls_at_the_end_alone_does_not_beat() -> None:
+@pytest.mark.parametrize(("task", "verdict"), [("digits", "reproduced"), ("rugged", "not found")])
+def test_tuning_is_judged_at_the_end_and_functions_over_all_rounds(task: str, verdict: str) -> None:
     slow = Cell.of([level * np.r_[np.full(40, 3.0), 0.1] for level in (1.0, 1.01, 0.99)])
     even = Cell.of([level * np.full(41, 1.0) for level in (1.0, 1.01, 0.99)])
-    known = Recording("federated-digits", {"TS": even, "z = 1": slow})
-    found = federated.beats(lambda _: known, "digits", ["z = 1"])
-    assert found.verdict is Verdict.NOT_REPRODUCED
-    assert "at the end 1 are" in found.because
+    known = Recording(task, {"TS": even, "z = 1": slow})
+    assert federated.beats(lambda _: known, task, ["z = 1"]).verdict == verdict
 
 
-def test_a_figure_that_is_not_at_hand_is_not_reproduced() -> None:
+@pytest.mark.parametrize(
+    ("smallest", "verdict"), [(2.0, "false or empty as printed"), (2.01, "not found")]
+)
+def test_clips_that_change_nothing_cannot_be_too_small(smallest: float, verdict: str) -> None:
+    levels = {"S = 3": smallest, "S = 5.5": 2.0, "S = 11": 2.05, "S = 22": 3.0, "S = 44": 4.0}
+    found = federated.clip(records(**levels), "synthetic", 11)
+    assert found.verdict == verdict
+    assert ("give the same runs" in found.because) == (smallest == 2.0)
+
+
+def test_a_trade_off_needs_both_ends() -> None:
+    names = ("FTS", "FTS-DE, P = 2", "FTS-DE, P = 4", "FTS-DE, P = 8")
+    for levels, verdict in (((3, 2, 2.1, 3), "reproduced"), ((3, 2, 2.1, 2.0), "not found")):
+        known = records(**dict(zip(names, map(float, levels), strict=True)))
+        assert federated.regions(known, "synthetic").verdict == verdict
+
+
+def test_a_table_of_regret_is_judged_with_the_noise_of_the_paper() -> None:
+    for paper, verdict in (((1, 2, 3), "reproduced"), ((3, 2, 1), "underspecified")):
+        levels = {
+            f"{noise} noise, α = {alpha:g}": 10.0 * level
+            for noise, listed in (("tight", (1, 2, 3)), ("paper", paper))
+            for alpha, level in zip((10.0, 1.0, 0.1), listed, strict=True)
+        }
+        levels |= {"non-private": 1.0, "uniform play": 40.0}
+        known = records(**{f"camelback, {name}": level for name, level in levels.items()})
+        found = joint.table_1(known, "camelback")
+        assert found.verdict == verdict
+        assert "with calibrated noise it does." in found.because
+
+
+def test_a_theorem_is_held_against_uniform_play_of_as_many_rounds() -> None:
+    names = ("LDP-MoMA-GP-UCB, theorem's width", "uniform play")
+    known = records(**{f"a: {name}": 100.0 for name in names})
+    found = local.theorem_4(known)
+    assert found.verdict is Verdict.AS_PRINTED
+    assert found.numbers[3].ours == pytest.approx(83.7, rel=0.01)  # 3 epochs of 279
+
+
+def test_a_figure_that_is_not_at_hand_is_no_verdict() -> None:
     (row,) = rows_of(["K26"])
     found = measure(row)
-    assert found["verdict"] == Verdict.NOT_POSSIBLE
+    assert found["verdict"] == Verdict.NO_DATA
     assert found["numbers"]
 
 
 @pytest.mark.parametrize(
     ("moma", "verdict"),
-    [(90.0, "reproduced"), (99.0, "reproduced"), (150.0, "not reproduced")],
+    [(90.0, "reproduced"), (99.0, "reproduced"), (150.0, "underspecified")],
 )
 def test_a_panel_is_judged_by_paired_differences(moma: float, verdict: str) -> None:
     levels = {"a: LDP-ATA-GP-UCB": 100.0, "a: LDP-TGP-UCB": 120.0, "a: LDP-MoMA-GP-UCB": moma}
@@ -143,12 +199,12 @@ def test_a_panel_is_judged_by_paired_differences(moma: float, verdict: str) -> N
 def test_where_nothing_is_learnt_nothing_is_reproduced() -> None:
     names = ("LDP-ATA-GP-UCB", "LDP-TGP-UCB", "LDP-MoMA-GP-UCB", "uniform play")
     found = local.panel(records(**{f"a: {name}": 100.0 for name in names}), "a")
-    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.verdict is Verdict.UNDERSPECIFIED
     assert "nothing is learnt" in found.because
 
 
 @pytest.mark.parametrize(
-    ("levels", "verdict"), [((3, 2, 1), "reproduced"), ((3, 1, 2), "not reproduced")]
+    ("levels", "verdict"), [((3, 2, 1), "reproduced"), ((3, 1, 2), "not found")]
 )
 def test_an_order_is_judged_step_by_step(levels, verdict: str) -> None:
     order = ["TS", "FTS", "FTS-DE, P = 4"]
@@ -157,7 +213,7 @@ def test_an_order_is_judged_step_by_step(levels, verdict: str) -> None:
     assert federated.trend(known, "synthetic", order).verdict == verdict
 
 
-@pytest.mark.parametrize(("scale", "verdict"), [(1.0, "reproduced"), (1.5, "not reproduced")])
+@pytest.mark.parametrize(("scale", "verdict"), [(1.0, "reproduced"), (1.5, "not found")])
 def test_a_table_is_judged_cell_by_cell(scale: float, verdict: str) -> None:
     printed = outsourced.TABLES["grid"][1.1]
     levels = {f"ε = e^1.1, r = {r}": scale * value for r, value in printed}
@@ -229,12 +285,11 @@ def test_tests_and_pictures_that_rows_name_are_there() -> None:
         assert {cell for cells in SHOWN[name].values() for cell in cells} <= set(experiment.cells)
 
 
-def test_the_results_have_every_row_and_at_most_nine_are_not_possible() -> None:
+def test_the_results_have_every_row_and_at_most_25_are_open() -> None:
     found = table_in(FOLDER).found()
     assert set(found) == set(ROWS)
     verdicts = [Verdict(row["verdict"]) for row in found.values()]
-    assert sum(verdict not in UNDECIDED for verdict in verdicts) >= 65
-    assert verdicts.count(Verdict.NOT_POSSIBLE) <= 9
+    assert sum(verdict in UNDECIDED for verdict in verdicts) <= 25
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -280,7 +335,7 @@ def test_one_test_that_does_not_pass_decides(monkeypatch: pytest.MonkeyPatch, wo
     )
     monkeypatch.setattr(code, "outcomes", lambda names: words)
     found = code.tests(None, ["x", "y"], future=False)
-    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.verdict is Verdict.NOT_FOUND
     assert found.numbers[1].ours == 1
 
 

@@ -141,7 +141,7 @@ def _lemma(costs: list[Cost], because: str) -> Measurement:
     ]  # fmt: skip
     false = any(cost.verdict == "false" for cost in costs)
     holds = all(cost.verdict == "holds" for cost in costs)
-    no = Verdict.REFUTED if false else Verdict.NOT_REPRODUCED
+    no = Verdict.REFUTED if false else Verdict.NOT_FOUND
     return judge(holds, numbers, because, no=no)
 
 
@@ -310,16 +310,18 @@ def growth(records: Records, cell: str, limit: float) -> Measurement:
     """The exponent with which regret grows, with the theorem's width and without."""
     record = records("joint-figures")
     theory = "theorem's width, tight noise, α = 1" if cell != _LOCAL else _LOCAL_THEORY
-    numbers = []
-    for name in (cell, theory, NON_PRIVATE, "uniform play"):
+    numbers, below = [], []
+    for name in (theory, cell, NON_PRIVATE, UNIFORM):
         numbers.append(Number(f"exponent of T in the regret, {name}", *exponent(record.cell(name))))
+        below.append(numbers[-1].ours + ERRORS * numbers[-1].error < limit)
         numbers.append(Number.of(f"regret, {name}", record.cell(name)))
     return judge(
-        numbers[0].ours + ERRORS * numbers[0].error < limit,
+        below[0],
         numbers,
         f"Reproduced where the exponent with which regret grows up to T = 1024 is below {limit:g} "
-        "by two errors, with 0.1 of the posterior's width; with that of Theorem 1 it is linear. "
-        "That it is so for larger T does not follow.",
+        "by two errors with the width of Theorem 1, of which the statement speaks. With 0.1 of the "
+        f"posterior's width it {'is' if below[1] else 'is not'}. Of larger T nothing follows.",
+        no=Verdict.AS_PRINTED,
     )
 
 
@@ -373,26 +375,31 @@ def table_1(records: Records, function: str) -> Measurement:
     """Regret at three α over the non-private one, beside the printed ratios."""
     record, printed = records("joint-table"), PRINTED[function]
     base = f"{function}, {NON_PRIVATE}"
-    names = [base]
+    names = {noise: [base] for noise in (Noise.TIGHT, Noise.PAPER)}
     numbers = [Number.of("non-private regret", record.cell(base), printed[0])]
     for alpha, figure in zip(TABLE_ALPHAS, printed[1:], strict=True):
-        for noise in ("tight", "paper"):
+        for noise, listed in names.items():
             name = f"{function}, {noise} noise, α = {alpha:g}"
+            listed.append(name)
             mean, error = record.cell(name).regret
             least = record.cell(base).regret[0]
             what = f"regret over non-private, {noise} noise, α = {alpha:g}"
             ratio = figure / printed[0]
             runs = record.cell(name).trials
             numbers.append(Number(what, mean / least, error / least, runs, round(ratio, 2)))
-            names += [name] if noise == "tight" else []
-    steps = [Number.paired(record, b, a, average=False) for a, b in pairwise(names)]
+    rises = {
+        noise: all(Number.paired(record, b, a, average=False).above for a, b in pairwise(listed))
+        for noise, listed in names.items()
+    }
     numbers.append(Number.of("uniform play", record.cell(f"{function}, uniform play")))
     return judge(
-        all(step.above for step in steps),
+        rises[Noise.PAPER],
         numbers,
-        "Reproduced where regret rises with every fall of α, by two paired errors, with "
-        "calibrated noise. Scale, decision sets and kernels are not printed, so that the figures "
-        "themselves cannot be compared.",
+        "Reproduced where regret rises with every fall of α, by two paired errors, with the "
+        f"paper's noise; with calibrated noise it {'does' if rises[Noise.TIGHT] else 'does not'}. "
+        "Scale, decision sets and kernels are not printed, so that the figures themselves cannot "
+        "be compared.",
+        no=Verdict.UNDERSPECIFIED,
     )
 
 
@@ -412,4 +419,5 @@ def larger_effect(records: Records) -> Measurement:
         numbers,
         "The bound has α^−½, a factor of 10 here. Neither the printed figures (2.7 to 4.3) nor "
         "ours reach it: the effect is smaller, since uniform play limits regret.",
+        no=Verdict.AS_PRINTED,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from private_bo.local.experiments.shuffled import PROBLEMS, main, paired_trial
 
 
-def test_a_trial_is_that_of_its_seed_and_batches_of_one_are_no_better_than_none():
+def test_a_trial_is_that_of_its_seed():
     seed = np.random.SeedSequence(4)
     one, again = (paired_trial(PROBLEMS[0], 1.0, 60, 30, seed) for _ in range(2))
     assert one == again
