@@ -1271,7 +1271,9 @@ def sets_of(plan: object) -> list[Charges]:
 def inside(mechanism: object) -> Iterator[tuple[Any, str]]:
     """The relations and units of the runs of a selection."""
     run = mechanism.get("run") if isinstance(mechanism, dict) else None
-    for record in (run.get("invocations") or ()) if isinstance(run, dict) else ():
+    listed = run.get("invocations", []) if isinstance(run, dict) else []
+    stop(not isinstance(listed, list), "a run has no list of invocations.", InputError)
+    for record in listed:
         own = fields(record, "invocation", INVOCATION)
         yield relation_of(own["relation"]), own["unit"]
         yield from inside(own["mechanism"])
@@ -1535,6 +1537,8 @@ def prove(record: Mapping[str, Any]) -> Proof:
         return proof_of(record)
     except NoProofError as error:
         return Proof(None, Fraction(0), (), printable(str(error)), isinstance(error, RefusedError))
+    except (ArithmeticError, RecursionError):
+        return Proof(None, Fraction(0), (), "a number or a depth is beyond what a rule computes.")
     finally:
         LEFT.work = math.inf
 

@@ -136,8 +136,8 @@ def _growth(runs: Runs, epsilons: Floats, deltas: Floats, pure: float) -> float:
             failing = np.log(deltas) + math.log(1 / runs.gamma - 1)
         found = (1 + runs.shape) * np.logaddexp(epsilons, failing)
     else:
-        shrunk = np.exp(-epsilons)
-        found = runs.expected * (1 - shrunk + 2 * deltas * shrunk) / (1 + shrunk)
+        shrunk = np.exp(-epsilons)  # next to 1 where ε is small, so 1 less it is another function
+        found = runs.expected * (-np.expm1(-epsilons) + 2 * deltas * shrunk) / (1 + shrunk)
     return float(found.min()) * _ROUNDING
 
 

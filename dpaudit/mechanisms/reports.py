@@ -351,6 +351,11 @@ class Shuffled(Enumerated):
         return _blanket(min(self.reports, _MOST_REPORTS), epsilon, answers)
 
     @property
+    def protects(self) -> tuple[Any, Any] | None:
+        """What the law of a report protects."""
+        return self.local.protects
+
+    @property
     def shuffled_reports(self) -> tuple[int, str]:
         """One of each user, by the local mechanism."""
         return self.reports, self.local.kind

@@ -102,6 +102,6 @@ def _cut_pair(law: TruncatedDiscreteGaussian, shift: int, reach: int) -> FiniteP
     k = np.arange(low, high + 1, dtype=np.float64)
     p, q = np.exp(law.log_mass(k - shift)), np.exp(law.log_mass(k))
     told = np.exp(law.log_mass(np.arange(high - shift + 1.0, reach + 1)))
-    infinite = float(told.sum()) * (1 + 1e-12) + 1e-300 * (reach < law.bound)
+    infinite = float(told.sum()) * (1 + 1e-12) + 1e-300  # where the laws end, never 0
     losses: Floats = (2 * k - shift) * shift / (2 * law.sigma**2)
     return FinitePair(losses, p, q, p_infinite=min(infinite, 1.0))

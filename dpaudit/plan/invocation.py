@@ -198,7 +198,7 @@ class Invocation(Record):
         """
         if self.mechanism.protects not in (None, (self.unit, self.relation)):
             raise InputError(
-                f"{self.describe()} selects from runs that protect another unit, or under another "
+                f"{self.describe()} is made of runs that protect another unit, or under another "
                 "relation; declare those of the run."
             )
         if self.mechanism.protects is not None and self.sampling is not None:

@@ -143,6 +143,10 @@ class WithReplacementSampling(Sampling):
         return -math.expm1(self.size * math.log1p(-1 / self.population))
 
 
+_MOST_SHARES = 100
+"""Each takes a fifth of a second to account."""
+
+
 @dataclass(frozen=True)
 class MixtureSampling(Sampling):
     """Every unit adds a share of its part that is drawn on its own, or nothing.
@@ -166,6 +170,11 @@ class MixtureSampling(Sampling):
             raise InputError(
                 f"rates has {len(self.rates)} entries and shares {len(self.shares)}; give one rate "
                 "for every share."
+            )
+        if len(self.shares) > _MOST_SHARES:
+            raise InputError(
+                f"shares has {len(self.shares)} entries; at most {_MOST_SHARES} may be, so round "
+                "some of them up to others."
             )
         if sum(map(Fraction, self.rates)) > 1 + Fraction(1, 10**12):
             raise InputError(f"rates add up to {math.fsum(self.rates):g}; it must be at most 1.")

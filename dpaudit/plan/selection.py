@@ -16,20 +16,27 @@ from typing import Annotated, Any, ClassVar
 from dpaudit.base import validate
 from dpaudit.base.by_class import by_class
 from dpaudit.base.errors import InputError
-from dpaudit.base.fields import Kinded, OpenProbability, Positive
+from dpaudit.base.fields import Kinded, Positive
 from dpaudit.mechanisms import DominatingPair, Mechanism, Norm
 from dpaudit.plan.plan import Plan
 
 
 def _shape(**given: Any) -> float:
-    """A number above −1, up to 100."""
+    """A number from −0.999 to 100: below, floats tell no more runs apart."""
     (value,) = given.values()
     shape = validate.finite(**given)
-    if not -1 < shape <= 100:
-        raise InputError(
-            f"{next(iter(given))} is {value}; it must be a number above -1 and at most 100."
-        )
+    if not -0.999 <= shape <= 100:
+        raise InputError(f"{next(iter(given))} is {value}; it must be from -0.999 to 100.")
     return shape
+
+
+def _gamma(**given: Any) -> float:
+    """A number in (0, 1), away from both ends: beyond, floats have no mean of the runs."""
+    (value,) = given.values()
+    gamma = validate.finite(**given)
+    if not 1e-12 <= gamma <= 1 - 1e-12:
+        raise InputError(f"{next(iter(given))} is {value}; it must be from 1e-12 to 1 - 1e-12.")
+    return gamma
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,11 @@ class NegativeBinomialRuns(Runs):
 
     Attributes:
         gamma: γ in (0, 1), smaller for more runs.
-        shape: η above −1.
+        shape: η, from −0.999 to 100.
     """
 
     kind: ClassVar[str] = "negative-binomial"
-    gamma: OpenProbability
+    gamma: Annotated[float, _gamma]
     shape: Annotated[float, _shape] = 1.0
 
     @property

@@ -310,7 +310,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return rho * x * x + math.log1p(x) + log_delta
 
     x = _root(slope, high=math.sqrt(-log_delta / rho))
-    epsilon = rho * (1 + x) + math.log(x / (1 + x)) - (log_delta + math.log1p(x)) / x
+    epsilon = rho * (1 + x) - math.log1p(1 / x) - (log_delta + math.log1p(x)) / x
     return up(max(epsilon, 0.0), 16)
 
 

@@ -32,8 +32,16 @@ from dpaudit.mechanisms import (
     Opaque,
     ProfileBlackBox,
     PureBlackBox,
+    Shuffled,
 )
-from dpaudit.plan import NegativeBinomialRuns, PoissonRuns, PrivateSelection, Runs, ZeroOut
+from dpaudit.plan import (
+    NegativeBinomialRuns,
+    PoissonRuns,
+    PrivateSelection,
+    ReplaceOne,
+    Runs,
+    ZeroOut,
+)
 
 FACTS = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
 LAWS: list[Runs] = [
@@ -153,10 +161,20 @@ def test_the_mean_number_of_runs_is_the_slope_at_one(runs):
 
 
 def test_the_mean_number_of_runs_at_the_extremes_of_floats():
-    assert NegativeBinomialRuns(1 - 2.0**-53, 5e-324).expected == pytest.approx(1.0)
-    assert NegativeBinomialRuns(1e-300, 1.0).expected == pytest.approx(1e300)
+    assert NegativeBinomialRuns(1 - 1e-12, 5e-324).expected == pytest.approx(1.0)
+    assert NegativeBinomialRuns(1e-12, 1.0).expected == pytest.approx(1e12)
     assert NegativeBinomialRuns(0.1, 1e-12).expected == pytest.approx(9 / math.log(10), rel=1e-9)
-    assert math.isfinite(NegativeBinomialRuns(5e-324, -0.999).expected)
+    assert math.isfinite(NegativeBinomialRuns(1e-12, -0.999).expected)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "mean"), [(1e-17, 1e17), (1e-16, 1e16), (1e-12, 1e12), (1e-8, 1e8), (1e-6, 10.0)]
+)
+def test_many_runs_that_cost_next_to_nothing_cost_what_they_are(epsilon, mean):
+    pure = of(PureBlackBox(epsilon), PoissonRuns(mean)).pair(1.0).pure_epsilon
+    with mpmath.workdps(40):  # ε + μ tanh(ε/2), attained in the limit
+        exact = epsilon + mean * mpmath.tanh(mpmath.mpf(epsilon) / 2)
+        assert exact <= mpmath.mpf(pure.numerator) / pure.denominator <= exact * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 2.0])
@@ -267,7 +285,27 @@ def test_the_run_protects_the_same_unit_under_the_same_relation():
             Plan.of(Invocation(selection, 1.0, *facts))
 
 
-@pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"gamma": 1.0}, {"shape": -1.0}, {"shape": 101}])
+@pytest.mark.parametrize("wrap", [1, 2])
+def test_a_shuffle_of_searches_protects_what_their_runs_do(wrap):
+    inner = PoissonRuns(0.001)
+    report = of(PureBlackBox(0.5), inner)  # of rows that are added or removed
+    for _ in range(wrap):
+        report = Shuffled(report, 2)
+    patient = (PrivacyUnit("patient"), ReplaceOne(), TrustModel.CENTRAL)
+    with pytest.raises(InputError, match="protect another unit"):
+        Plan.of(Invocation(report, 1.0, *patient))
+    own = Plan.of(Invocation(PureBlackBox(0.5), 1.0, *patient))
+    same = Plan.of(Invocation(Shuffled(PrivateSelection(own, inner), 2), 1.0, *patient))
+    assert guarantee(same, 0.0).epsilon > 0.5
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"gamma": each} for each in (0.0, 1.0, 5e-324, 1 - 2.0**-53)),
+        *({"shape": each} for each in (-1.0, -1 + 2.0**-53, 101)),
+    ],
+)
 def test_bad_laws_are_refused(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         NegativeBinomialRuns(**({"gamma": 0.1} | bad))

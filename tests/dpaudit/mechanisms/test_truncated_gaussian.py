@@ -82,6 +82,15 @@ def test_both_ends_hold_by_summation(sigma, bound, shift):
     assert composed.epsilon(float(delta(sigma, bound, shift, 10**4)) * 0.9).upper == math.inf
 
 
+@pytest.mark.parametrize(
+    ("sigma", "bound", "shift"),
+    [(1.0, 38, 1), (1.0, 40, 1), (1.0, 41, 3), (100.0, 3890, 1), (0.02, 1, 1)],
+)
+def test_an_output_that_one_law_alone_has_leaves_no_pure_epsilon(sigma, bound, shift):
+    composed = compose(plan(use(TruncatedDiscreteGaussian(sigma, bound), shift)))
+    assert composed.epsilon(0.0).upper == math.inf  # however far beyond all floats its mass is
+
+
 def test_a_longer_shift_costs_more():
     mechanism = TruncatedDiscreteGaussian(1.7, 6)
     for one, other in itertools.pairwise(range(1, 14)):
