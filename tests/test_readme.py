@@ -265,7 +265,7 @@ def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsy
     examples = re.findall(r"```python\n# ([\w.\- ]+)\n(.*?)```", page, re.DOTALL)
     *shown, (file, code) = examples
     assert [name for name, _ in shown] == [
-        *("local", "joint", "local-joint", "federated", "outsourced", "ask and tell")
+        *("local", "shuffle", "joint", "local-joint", "federated", "outsourced", "ask and tell")
     ]
     for name, text in shown:
         assert len(text.splitlines()) <= 12 or name == "ask and tell", name
