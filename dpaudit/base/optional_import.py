@@ -27,8 +27,6 @@ LIBRARIES = {
     ),
     "pdf": (
         "typst",
-        "zhplot",
-        "koreanize_matplotlib",
         "fontpkg",
         "fontpkg_noto_sans_devanagari",
         "fontpkg_noto_sans_thai",

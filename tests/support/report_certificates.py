@@ -69,7 +69,7 @@ def audit(*, refuted, epsilon_lower, **fields):
 
 
 FULL_RUN = {
-    "summary": {"dearest place": "Daan 大安區", "final regret": 812.25},
+    "summary": {"dearest place": "Daan Νταάν", "final regret": 812.25},
     "series": {
         "cumulative regret": [float(i) for i in range(1, 3001)],
         "without privacy": [i / 2 for i in range(1, 3001)],
@@ -217,7 +217,7 @@ def scripts():
         "सर्वेक्षण 🙂",
         "การสำรวจ",
     )
-    step = {"unit": PrivacyUnit("家庭"), "relation": ZeroOut(), "trust": TrustModel.CENTRAL}
+    step = {"unit": PrivacyUnit("परिवार"), "relation": ZeroOut(), "trust": TrustModel.CENTRAL}
     plan = Plan.of(*(invocation(Laplace(9.0, clip=(-0.5, 0.5)), at=name, **step) for name in names))
     rates = [i / 400 for i in range(401)]
     details = {

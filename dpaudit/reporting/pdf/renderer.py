@@ -18,9 +18,10 @@ class PdfRenderer(Renderer):
     """A4 pages with bookmarks, vector figures and nothing loaded from elsewhere.
 
     The file is tagged for screen readers (PDF/UA-1), its text can be selected, and all fonts are
-    embedded. What no installed font can show is written as its code point
-    (:func:`dpaudit.reporting.pdf.fonts.fonts` says which scripts that leaves). Fonts of the system
-    are not used, so that the same packages give the same bytes on every machine.
+    embedded. A font of the system is used for letters alone that no installed package has, such as
+    Chinese ones; what no font at all can show is written as its code point
+    (:func:`dpaudit.reporting.pdf.fonts.fonts_for`). Without such letters the same packages give
+    the same bytes on every machine.
     """
 
     name: ClassVar[str] = "pdf"
@@ -51,22 +52,23 @@ def typeset(page: str) -> bytes:
     _require()
     import typst
 
-    from dpaudit.reporting.pdf.fonts import MONO, fonts, spelled_out
+    from dpaudit.reporting.pdf.fonts import MONO, fonts_for, spelled_out
 
     page, drawings = _without_drawings(page)
+    families = fonts_for(page + json.dumps(drawings, ensure_ascii=False))
     given = {
         "colours": _palette(),
         "drawings": drawings,
-        "fonts": [font.family for font in fonts()],
+        "fonts": [font.family for font in families],
         "mono": MONO,
     }
     template = resources.files("dpaudit.reporting.pdf").joinpath("report.typ")
-    folders = sorted({str(font.folder) for font in fonts()})
+    folders = sorted({str(font.folder) for font in families})
     written: bytes = typst.compile(
         template.read_bytes(),
         font_paths=typst.Fonts(False, False, folders),  # none of the system, none of typst
         pdf_standards="ua-1",
-        sys_inputs={"page": spelled_out(page), "given": json.dumps(given)},
+        sys_inputs={"page": spelled_out(page, families), "given": json.dumps(given)},
     )
     return written
 
