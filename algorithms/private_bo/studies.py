@@ -18,19 +18,29 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.accounting import guarantee, least_noise
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Checked, Count, Interval, Name, Positive, Probability
 from dpaudit.base.optional_import import optional_import
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import Gaussian, Laplace
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.mechanisms import Gaussian, Laplace, Mechanism
+from dpaudit.plan import (
+    Invocation,
+    Plan,
+    PrivacyUnit,
+    PrivateSelection,
+    ReplaceOne,
+    Runs,
+    TrustModel,
+)
 from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.base import Study, load_named
 from private_bo.redacted_errors import redact
 
-_AT = "objective"
+_AT, _SCORE = "objective", "score"
+_SECRET = "How many runs there were, and what shows it, such as the time that a search took."
 _ATTRIBUTE = "dpaudit certificate"
 
 
@@ -43,18 +53,25 @@ class PrivateTrials(Checked):
     Laplace's, of which each trial costs its share of ε; else it is Gaussian, the least for (ε, δ)
     over all trials. Locally each trial has one value of somebody new, who alone pays for it.
 
+    With a law of ``runs`` the trials are candidates: each of a secret number of runs scores one of
+    them, drawn at random, and of all runs the best one's candidate and score are released (Liu and
+    Talwar 2019). Such a search costs what a few releases cost, however many runs it makes.
+
     Attributes:
         epsilon: ε of one unit, over all trials.
         delta: its δ.
-        trials: how many at most.
+        trials: how many at most; how many candidates, if ``runs`` is given.
         bounds: the public range (lower, upper) of one unit's value.
         units: how many, a public number.
         unit: what one is, such as user or row.
         trust: ``local`` for one value of somebody new in each trial; ``central`` or ``joint`` where
             whoever evaluates a trial sees all values.
+        runs: the law of a secret number of runs, to release the best alone; every trial is released
+            where it is None.
 
     Raises:
-        InputError: if a field is out of its range, or several units are local.
+        InputError: if a field is out of its range, several units are local, or nobody sees the
+            values of several runs.
     """
 
     epsilon: Positive = 1.0
@@ -64,9 +81,15 @@ class PrivateTrials(Checked):
     units: Count = 1
     unit: Name = "user"
     trust: TrustModel = TrustModel.LOCAL
+    runs: Runs | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.trust is TrustModel.LOCAL and self.runs is not None:
+            raise InputError(
+                "runs is given and trust is local; whoever keeps the best run sees all of them, so "
+                "trust must be central or joint."
+            )
         if self.trust is TrustModel.LOCAL and self.units > 1:
             raise InputError(
                 f"units is {self.units}; a local trial has one value, so it must be 1, or trust "
@@ -76,7 +99,7 @@ class PrivateTrials(Checked):
     @property
     def count(self) -> int:
         """In how many trials a unit has a value."""
-        return 1 if self.trust is TrustModel.LOCAL else self.trials
+        return 1 if self.trust is TrustModel.LOCAL or self.runs is not None else self.trials
 
     @property
     def sensitivity(self) -> float:
@@ -86,7 +109,13 @@ class PrivateTrials(Checked):
 
     @cached_property
     def mechanism(self) -> Laplace | Gaussian:
-        """The noise of one trial."""
+        """The noise of one trial.
+
+        Raises:
+            UnsupportedError: if no noise is enough for these runs.
+        """
+        if self.runs is not None:
+            return self._of_a_run(self.runs)
         slack = 1.0 + (self.count > 1) * 2.0**-40  # of rounding, in a sum or a root
         if self.delta == 0.0:
             share = self.epsilon / self.count / slack
@@ -94,8 +123,29 @@ class PrivateTrials(Checked):
         whole = self.sensitivity * math.sqrt(self.count) * slack
         return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, sensitivity=whole)
 
+    def _of_a_run(self, runs: Runs) -> Laplace | Gaussian:
+        noise: Callable[[float], Laplace | Gaussian] = Gaussian if self.delta else Laplace
+
+        def meets(scale: float) -> bool:
+            plan = self._selection(noise(scale), runs)
+            return guarantee(plan, self.delta).epsilon <= self.epsilon
+
+        scale = least_noise(meets, tolerance=1e-3)
+        if scale is None:
+            raise UnsupportedError(
+                f"epsilon is {self.epsilon:g}; no noise of these runs keeps it, give a larger one."
+            )
+        return noise(scale)
+
+    def _selection(self, mechanism: Mechanism, runs: Runs) -> Plan:
+        about = (PrivacyUnit(self.unit), ReplaceOne(), self.trust)
+        run = Plan.of(Invocation(mechanism, self.sensitivity, *about, at=_SCORE))
+        return Plan.of(Invocation(PrivateSelection(run, runs), 1.0, *about, at=_AT))
+
     def plan(self) -> Plan:
-        """One invocation, as often as there are trials."""
+        """One invocation: as often as there are trials, or of the best run."""
+        if self.runs is not None:
+            return self._selection(self.mechanism, self.runs)
         about = (PrivacyUnit(self.unit), ReplaceOne(), self.trust)
         total = self.trials if self.count == 1 else None
         each = Invocation(
@@ -192,10 +242,14 @@ class PrivateStudy:
             InputError: as :meth:`tell`; or if the objective raises anything, as to prune a trial:
                 its words may hold private values, and are not told.
             PlanMismatchError: as :meth:`tell`.
+            UnsupportedError: as :attr:`PrivateTrials.mechanism`.
         """
         for name, given in (("space", space), ("objective", objective)):
             if not callable(given):
                 raise InputError(f"{name} is a {type(given).__name__}; it must be a function.")
+        if self.private.runs is not None:
+            self._select(space, objective)
+            return
         while len(self.study.trials) < self.private.trials:
             trial = self.study.ask()
             try:
@@ -208,6 +262,28 @@ class PrivateStudy:
                 self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
                 raise
 
+    def _select(self, space: Callable[[Any], Mapping[str, Any]], objective: Any) -> None:
+        """Score candidates in secret, and tell Optuna the best; the others are pruned."""
+        states = self._optuna.trial.TrialState
+        trials = [self.study.ask() for _ in range(self.private.trials)]
+        candidates = [space(trial) for trial in trials]
+        sign = 1.0 if self.study.direction is self._optuna.study.StudyDirection.MAXIMIZE else -1.0
+
+        def run(place: int, ledger: Ledger) -> tuple[float, None]:
+            found = redact(objective)(candidates[place])
+            mean = self.private.mean(*found if isinstance(found, tuple) else (found,))
+            return sign * float(ledger.release(self.private.mechanism, mean, at=_SCORE)), None
+
+        best = None
+        try:
+            best = self.ledger.select(run, range(len(trials)), at=_AT)
+        finally:
+            for place, trial in enumerate(trials):
+                if best is not None and place == best.candidate:
+                    self.study.tell(trial, sign * best.score)
+                else:
+                    self.study.tell(trial, state=states.PRUNED)
+
     def tell(self, trial: Any, values: ArrayLike, units: Any = None) -> float:
         """Release the mean of private values, and tell Optuna the release.
 
@@ -217,9 +293,12 @@ class PrivateStudy:
             units: the name of that unit; else whose each value is, by default each somebody's.
 
         Raises:
-            InputError: as :meth:`PrivateTrials.mean`; or if a local value has no name.
+            InputError: as :meth:`PrivateTrials.mean`; if a local value has no name, or only the
+                best of several runs is released.
             PlanMismatchError: if all trials are made, or that unit had its own.
         """
+        if self.private.runs is not None:
+            raise InputError("runs is given, so that the best run alone is told; call optimize.")
         if local := self.private.trust is TrustModel.LOCAL:
             units = validate.text(units=units)
         kind = self._optuna.trial.Trial
@@ -264,6 +343,7 @@ class PrivateStudy:
                 "How many units there are, which parameters are tried, and that a trial failed.",
                 "A search space that was chosen by looking at the same data.",
                 "Whatever the objective does with the values beside returning them.",
+                *((_SECRET,) if self.private.runs is not None else ()),
             ),
         ).with_run(self.result().to_dict(), None)
         self.study.set_user_attr(_ATTRIBUTE, json.loads(json.dumps(certificate.to_dict())))
@@ -284,6 +364,7 @@ class PrivateSearch(Study):
         delta: its δ; 0 for Laplace noise.
         trials: how many models are scored.
         held_out: how many rows score, a public number; they are the last ones.
+        runs: as of :class:`PrivateTrials`; trials are candidates then.
     """
 
     default_data: ClassVar[str] = "digits"
@@ -295,6 +376,7 @@ class PrivateSearch(Study):
     delta: Probability = 1e-5
     trials: Count = 20
     held_out: Count = 600
+    runs: Runs | None = None
 
     def space(self, trial: Any) -> Mapping[str, Any]:
         """The hyperparameters, suggested by Optuna's trial."""
@@ -314,11 +396,18 @@ class PrivateSearch(Study):
     @property
     def private(self) -> PrivateTrials:
         """What is released."""
-        about = {"unit": self.unit.name, "trust": self.trust, "units": self.held_out}
-        return PrivateTrials(self.epsilon, self.delta, self.trials, **about)  # type: ignore[arg-type]
+        return PrivateTrials(
+            self.epsilon,
+            self.delta,
+            self.trials,
+            unit=self.unit.name,
+            trust=self.trust,
+            units=self.held_out,
+            runs=self.runs,
+        )
 
     def invocations(self) -> Iterable[Invocation]:
-        """One noisy accuracy a trial."""
+        """One noisy accuracy a trial, or that of the best run."""
         return self.private.plan().invocations
 
     def not_covered(self) -> tuple[str, ...]:
@@ -327,6 +416,7 @@ class PrivateSearch(Study):
             "The rows that train: the search protects held-out rows alone, and the models are not "
             "released.",
             "How many rows there are, and a space of hyperparameters chosen on the same rows.",
+            *((_SECRET,) if self.runs is not None else ()),
         )
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
@@ -336,9 +426,19 @@ class PrivateSearch(Study):
         )
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """The releases of all trials, (size, trials), if every accuracy is ``data``."""
+        """The releases if every accuracy is ``data``: (size, trials), or (size,) of best runs."""
+        if self.runs is not None:
+            return self._best_of_runs(float(data), size, rng)
         accuracies = np.full(self.trials, float(data))
         return self.private.mechanism.release_many(accuracies, size, rng)
+
+    def _best_of_runs(self, accuracy: float, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        (selection,) = (each.mechanism for each in self.plan().invocations)
+        numbers = [np.size(selection.sample(np.array([1]), rng)) for _ in range(size)]
+        noise = self.private.mechanism
+        scores = noise.release_many(np.array([accuracy]), sum(numbers), rng).ravel()
+        runs = np.split(scores, np.cumsum(numbers)[:-1])
+        return np.array([each.max(initial=-math.inf) for each in runs])
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order."""

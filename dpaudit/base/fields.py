@@ -237,6 +237,15 @@ def _read(kind: type[Any], what: str, record: object) -> Any:
     return kind(**{name: readers[name](value) for name, value in given.items()})
 
 
+def read_field(kind: type[Any], name: str, value: object) -> Any:
+    """Return the value of one field from its record, by the field's annotation.
+
+    Raises:
+        InputError: if the record has a key that its kind lacks.
+    """
+    return _readers(kind)[name](value)  # type: ignore[arg-type]  # is hashable
+
+
 @cache
 def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
     hints = type_hints(kind, include_extras=True)

@@ -29,6 +29,7 @@ from typing import Any
 
 from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.fields import Checked, read_field
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import shown
 from dpaudit.certificate import (
@@ -489,10 +490,17 @@ def _made(name: str, kind: type, settings: Mapping[str, Any]) -> Any:
             raise InputError(f"{name} needs the field {shown(key)}; give it with --set {key}=….")
     with foreign(name, public=True):
         try:
-            return kind(**{key: _as_tuple(value) for key, value in settings.items()})
+            return kind(**{key: _as_field(kind, key, each) for key, each in settings.items()})
         except (TypeError, AttributeError, ArithmeticError) as error:
             given = shown(dict(settings))
             raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
+
+
+def _as_field(kind: type, name: str, value: Any) -> Any:
+    """The value of a field: a tuple for a list, and what a table is a record of."""
+    if isinstance(value, Mapping) and issubclass(kind, Checked):
+        return read_field(kind, name, value)
+    return _as_tuple(value)
 
 
 def is_subject(found: Any) -> bool:

@@ -9,6 +9,7 @@ from traceback import format_exception
 
 import numpy as np
 import pytest
+import scipy.stats
 from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
@@ -16,7 +17,7 @@ from dpaudit import Certificate, Ledger, guarantee
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.certificate.verification import verify
 from dpaudit.cli.main import main
-from dpaudit.plan import Plan, ReplaceOne, TrustModel
+from dpaudit.plan import NegativeBinomialRuns, Plan, ReplaceOne, TrustModel
 from private_bo.studies import PrivateSearch, PrivateStudy, PrivateTrials
 
 optuna = pytest.importorskip("optuna")
@@ -180,6 +181,68 @@ def test_the_certificate_verifies_and_the_study_has_it(tmp_path, capsys) -> None
         verify(Certificate.from_dict(kept))
 
 
+GEOMETRIC = NegativeBinomialRuns(gamma=0.1)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_best_of_secret_runs_costs_what_is_wanted_and_has_less_noise(delta: float) -> None:
+    """Of Laplace runs with a geometric number: three times ε of one (Liu and Talwar 2019)."""
+    one, all_told = central(delta=delta, trials=30, runs=GEOMETRIC), central(delta=delta, trials=30)
+    (each,) = one.plan().invocations
+    assert (each.count, each.mechanism.runs, each.sensitivity) == (1, GEOMETRIC, 1.0)
+    assert 0.998 < guarantee(one.plan(), delta).epsilon <= 1.0
+    noise = "sigma" if delta else "scale"
+    assert getattr(one.mechanism, noise) < 0.7 * getattr(all_told.mechanism, noise)
+    if not delta:
+        assert one.mechanism.scale == pytest.approx(3 * one.sensitivity, rel=2e-3)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_best_run_alone_is_told(tmp_path, direction) -> None:
+    private = central(units=1000, trials=25, epsilon=4.0, delta=1e-5, runs=GEOMETRIC)
+    study = PrivateStudy(private, direction=direction, journal=tmp_path / "ledger.jsonl")
+    sign, made = 1 if direction == "maximize" else -1, []
+
+    def objective(found):
+        made.append(found["x"])
+        return np.full(1000, 0.5 + sign * 0.4 * found["x"])
+
+    study.optimize(line, objective)
+    (best,) = (each for each in study.study.trials if each.value is not None)
+    assert study.study.best_params == best.params == {"x": pytest.approx(max(made))}
+    assert best.value == pytest.approx(0.5 + sign * 0.4 * best.params["x"], abs=0.1)
+    states = {each.state.name for each in study.study.trials if each.value is None}
+    assert (len(study.study.trials), states) == (25, {"PRUNED"})
+    with pytest.raises(PlanMismatchError):
+        study.optimize(line, objective)
+    certificate = study.certificate()
+    verify(certificate)
+    assert str(certificate.verdict) == "certified"
+    assert certificate.run["series"] == {"released": [best.value]}
+    assert any("How many runs" in each for each in certificate.not_covered)
+
+
+def test_a_run_that_fails_has_lost_and_its_words_are_not_told() -> None:
+    def half(found):
+        if found["x"] < 0.5:
+            raise ValueError("row 3 is 17.5")
+        return np.full(10, found["x"])
+
+    study = seeded(central(trials=8, runs=NegativeBinomialRuns(gamma=0.01)))
+    study.optimize(line, half)
+    assert study.study.best_params["x"] >= 0.5
+    study = seeded(central(trials=8, runs=GEOMETRIC))
+    with pytest.raises(InputError, match="fails raised ValueError") as told:
+        study.optimize(line, fails)
+    assert "17.5" not in "".join(format_exception(told.value))
+    with pytest.raises(InputError, match="call optimize"):
+        study.tell(study.study.ask(), np.zeros(10))
+
+
+def fails(parameters):
+    raise ValueError("row 3 is 17.5")
+
+
 def test_noise_that_can_be_repeated_is_not_certified() -> None:
     with pytest.raises(InputError, match="ledger is seeded"):
         seeded(central()).certificate()
@@ -210,6 +273,8 @@ def test_without_optuna_it_is_one_sentence(monkeypatch) -> None:
         ({"bounds": (1.0, 1.0)}, "bounds"),
         ({"units": 3, "trust": TrustModel.LOCAL}, "units"),
         ({"trust": "nobody"}, "trust"),
+        ({"runs": GEOMETRIC, "trust": TrustModel.LOCAL, "units": 1}, "runs"),
+        ({"runs": "ten", "trust": TrustModel.CENTRAL}, "runs"),
     ],
 )
 def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> None:
@@ -281,6 +346,19 @@ def test_a_rehearsal_finds_nothing() -> None:
     assert rules(Few(trials=2, held_out=40)) == set()
 
 
+def test_a_search_may_release_its_best_run_alone() -> None:
+    subject = Few(trials=4, held_out=40, runs=NegativeBinomialRuns(gamma=0.5))
+    assert rules(subject) == set()
+    released = subject.audit_release(0.25, 4000, np.random.default_rng(0))
+    noise = subject.private.mechanism
+    best = [
+        noise.release_many(np.array([0.25]), number, rng).max()
+        for rng in [np.random.default_rng(1)]
+        for number in rng.geometric(0.5, 4000)
+    ]
+    assert scipy.stats.ks_2samp(released, best).pvalue > 1e-6
+
+
 def test_a_rehearsal_finds_a_score_that_is_published() -> None:
     class Mistaken(Gossip, Few):
         def run(self, data, ledger, rng):
@@ -310,6 +388,19 @@ def test_it_tunes() -> None:
     assert result.summary["best"] == pytest.approx(result.summary["best"])
     assert max(released) > 0.9
     assert min(released) < 0.6
+
+
+def test_runs_are_set_by_their_record(capsys) -> None:
+    name, runs = "private_bo.studies:PrivateSearch", '{ law = "negative-binomial", gamma = 0.5 }'
+    with pytest.raises(SystemExit) as done:
+        main(["certify", name, "--set", f"runs={runs}", "--json"])
+    assert done.value.code == 0
+    (each,) = json.loads(capsys.readouterr().out)["plan"]["invocations"]
+    assert each["mechanism"]["runs"] == {"law": "negative-binomial", "gamma": 0.5, "shape": 1.0}
+    with pytest.raises(SystemExit) as done:
+        main(["certify", name, "--set", 'runs={ law = "negative-binomial", gama = 0.5 }'])
+    assert done.value.code == 3
+    assert "gama" in capsys.readouterr().err
 
 
 def test_unknown_data_are_one_sentence() -> None:
