@@ -223,3 +223,34 @@ def test_an_application_goes_with_its_folder_and_its_line(gone, tmp_path):
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )
     assert made.returncode == 0, made.stderr
+
+
+REFERENCE = re.compile(r":(mod|class|func|meth|attr|data|exc):`(?:[^`<]*<)?~?([.\w]+)>?`")
+
+
+def bound(node: ast.AST) -> Iterator[str]:
+    """What a piece of code gives a name to."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield child.name
+        elif isinstance(child, ast.Name | ast.Attribute) and isinstance(child.ctx, ast.Store):
+            yield child.id if isinstance(child, ast.Name) else child.attr
+        elif isinstance(child, ast.alias):
+            yield (child.asname or child.name).rpartition(".")[2]
+
+
+def test_docstrings_refer_to_what_there_is():
+    """A module by its path, anything else by a name that something in the package has."""
+    modules = {name.replace("/", ".").removesuffix(".__init__") for name in sources()}
+    names = {part for each in modules for part in each.split(".")}
+    names.update(*(bound(tree(name)) for name in sources()))
+    lost = {}
+    for name, path in sources().items():
+        package = Path(name).parent.as_posix().replace("/", ".")
+        for role, target in REFERENCE.findall(path.read_text("utf-8")):
+            dotted = package + target if target.startswith(".") else target
+            if role == "mod" and dotted.split(".")[0] in HOMES and dotted not in modules:
+                lost[name] = target
+            if target.rpartition(".")[2] not in names:
+                lost[name] = target
+    assert lost == {}

@@ -1,9 +1,7 @@
-"""What an accountant proves.
+"""The interface of accountants: what they prove, and the registry of their names.
 
-The interface of every accountant, and the registry of their names.
-
-Guarantees and ``best`` ask accountants by name. An upper end is a proof; a lower one must hold for
-some neighbours, and is None where nobody knows.
+``guarantee`` and ``best`` ask accountants by name. An upper end is a proof; a lower one must hold
+for some neighbours, and is None where nobody knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Disjoint groups of units: which of them can be the worst.
+"""From a plan to its guarantee: disjoint groups of units, the accountant, the curve.
 
-From a plan to its guarantee: groups of units in parallel, the accountant, the curve.
+Of units whose invocations compose in parallel only those count that can be the worst.
 """
 
 from __future__ import annotations

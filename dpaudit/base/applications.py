@@ -1,11 +1,10 @@
-"""What installed packages add: mechanisms, accountants, relations and sampling schemes.
+"""What adds to this package: its applications, and extensions of other packages.
 
-A package names modules in the entry point group ``dpaudit.extensions``; to import them registers
-what they define. They are imported once, when a name is asked for that is not known without them.
+*Extensions* are mechanisms, accountants, relations and sampling schemes. A package names modules in
+the entry point group ``dpaudit.extensions``; to import them registers what they define. They are
+imported once, when a name is asked for that is not known without them.
 
-The applications beside the kernel, and what they offer to it.
-
-An application is a folder. Its module ``application`` offers commands, options of the kernel's
+*An application* is a folder. Its module ``application`` offers commands, options of the kernel's
 commands and what else the kernel asks for by name; the kernel never imports it by another way. So
 it goes with its folder and its name in :data:`APPLICATIONS`.
 """

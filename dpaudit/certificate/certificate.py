@@ -1,12 +1,9 @@
-"""The JSON Schema of certificates, and validation against it.
+"""Certificates: what was claimed, proved and attacked, and what is left open.
 
-Every certificate is validated before anything in it is believed. Older schemas are read as what
-they said, and nothing is added to it.
-
-Certificates: what was claimed, what is proved, what was attacked, what is left open.
-
-Commands make it, store it and read it; renderers show it. Its digest is of its own record, and what
-a file states beside what follows from it must be the same.
+Every certificate is validated against its JSON Schema before anything in it is believed. Older
+schemas are read as what they said, and nothing is added to it. Commands make it, store it and read
+it; renderers show it. Its digest is of its own record, and what a file states beside what follows
+from it must be the same.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The witness of a plan: the grids by which :mod:`dpaudit.checker` proves nearly its ε.
+"""How the independent checker is asked: witnesses for it, and what it says of a certificate.
 
-Nothing here is trusted: a grid that is badly chosen proves a larger ε, and none proves a false one.
-So floats decide. Grids are refined until the proof is near the guarantee, or gains no more.
+*A witness* has the grids by which :mod:`dpaudit.checker` proves nearly the ε of a plan. Nothing
+here is trusted: a grid that is badly chosen proves a larger ε, and none proves a false one. So
+floats decide. Grids are refined until the proof is near the guarantee, or gains no more.
 
-What the independent checker says of a certificate, beside what the accountant proves.
-
-The commands that make certificates let :mod:`dpaudit.checker` prove them before they are written.
-A number of the checker that is larger is no fault: its rules are few. A witness that it refuses is
-one, of the proof or of the checker, so that nothing is certified.
+*An answer* stands beside what the accountant proves. The commands that make certificates let
+:mod:`dpaudit.checker` prove them before they are written. A number of the checker that is larger is
+no fault: its rules are few. A witness that it refuses is one, of the proof or of the checker, so
+that nothing is certified.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What another library says of a certificate's plan, beside what the certificate states.
-
-It is no part of the certificate. Both sides state bounds on one number; they contradict each other
-only where a lower bound of one is above an upper bound of the other.
-
-Records of a certificate: what it speaks of, and what was attacked.
+"""Records of a certificate: its subject, its audits, and an opinion of another library.
 
 They are written as JSON and read back equal; numbers that JSON does not know are written as text.
+
+An opinion is no part of the certificate. Both sides state bounds on one number; they contradict
+each other only where a lower bound of one is above an upper bound of the other.
 """
 
 from __future__ import annotations

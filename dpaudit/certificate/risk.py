@@ -1,11 +1,7 @@
-"""What follows from some (ε, δ) that are claimed together.
+"""Claims in other terms than (ε, δ), and what a proved curve δ(ε) says of attacks and of a claim.
 
-How well an attack may do, by a proved curve δ(ε).
-
-Whether a proved curve lies below a Gaussian one, everywhere and not on a grid alone.
-
-What a claim may say in place of (ε, δ): how well an attack may do, or a whole trade-off curve.
-
+In place of (ε, δ) a claim may say how well an attack may do, or a whole trade-off curve, such as a
+Gaussian one, below which a proved curve lies everywhere and not on a grid alone.
 Neighbours are symmetric, so each statement is meant, and proved, in both directions. A proof is a
 curve δ(ε), rounded up; each class says when such a curve lies within it.
 """

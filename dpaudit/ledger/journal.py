@@ -85,7 +85,7 @@ class Journal:
         durability: Durability = Durability.PROCESS,
         anchor: Anchor | None = None,
     ) -> tuple[Journal, JournalContent]:
-        """Hold a journal that was left open; :meth:`go_on` before anything is appended.
+        """Hold a journal that was left open; :meth:`mark_resumed` before anything is appended.
 
         Raises:
             TamperedError: if the chain is broken, or does not fit its anchor.

@@ -1,17 +1,7 @@
-"""Mechanisms that add noise: what they share, and what they need to say for themselves.
+"""Mechanisms that add noise to numbers: Laplace, Gaussian, staircase, and their variants.
 
-Laplace, normal, staircase and integer noise extend these classes. Noise of all entries must be
-independent and of one law, whatever the value is.
-
-The Gaussian mechanism.
-
-The Laplace mechanism.
-
-Laplace noise with an end: no error is ever larger than a public bound.
-
-The staircase mechanism: the pure noise of least size.
-
-Vectors of which every coordinate has a sensitivity and noise of its own.
+All extend one class, which says what they share. Noise of all entries must be independent and of
+one law, whatever the value is.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""What exact samplers ask of whoever has the entropy.
+"""Mechanism: the interface that plans, accountants, the ledger and audits know.
 
-Released noise as its declared law sees it, for tests of whether it was drawn as declared.
+A mechanism has public fields, a privacy profile and a sampler. A pair must dominate all neighbours
+at its sensitivity, and be rounded up; nothing here draws or sees data by itself. Exact samplers ask
+for entropy by an interface that is here too.
 
-Every draw is turned into its *tail*, the declared probability of noise at least as large, and its
-sign. Under the declared law tails are independent and uniform. What turns the draws of each
-mechanism is in ``dpaudit/auditing/noise/tails.py``.
-
-What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer.
-
-Plans, accountants, the ledger and audits know a mechanism by this class alone. A pair must dominate
-all neighbours at its sensitivity, and be rounded up; nothing here draws or sees data by itself.
+For tests of whether noise was drawn as declared, every draw is turned into its *tail*, the declared
+probability of noise at least as large, and its sign. Under the declared law tails are independent
+and uniform. What turns the draws of each mechanism is in ``dpaudit/auditing/noise/tails.py``.
 """
 
 from __future__ import annotations

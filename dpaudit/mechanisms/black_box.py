@@ -1,7 +1,4 @@
-"""A release whose privacy is only claimed.
-
-Releases of which only the proved privacy is known, as from another library.
-"""
+"""Releases of which only the privacy is known, as it is claimed or as another library proves it."""
 
 from __future__ import annotations
 

@@ -1,19 +1,8 @@
-"""Mechanisms whose outputs can be listed.
+"""Private choices: exponential mechanism, noisy maxima, top-k and sparse vector technique.
 
-Nodes and weights for integrals over noise whose density has corners.
-
-Private choices of one of many candidates: the index of the largest noisy utility.
-
-The exponential mechanism, permute-and-flip and report noisy max differ in the law of the noise
-alone. What is released is an index, and its law follows from the gaps to the best utility.
-
-The exponential mechanism: a private choice.
-
-Report noisy max and permute-and-flip: the index of the largest noisy utility.
-
-One-shot top-k: the k largest utilities, in order, under noise that is drawn once.
-
-The sparse vector technique: which queries are above a threshold, until some are.
+The exponential mechanism, permute-and-flip and report noisy max release the index of the largest
+noisy utility, and differ in the law of the noise alone. The law of what is released follows from
+the gaps to the best utility; where densities have corners, by nodes and weights chosen for them.
 """
 
 from __future__ import annotations

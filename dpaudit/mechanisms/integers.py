@@ -1,8 +1,6 @@
-"""The discrete Laplace mechanism.
+"""Integer noise: the discrete Laplace and Gaussian mechanisms, and thresholds on unknown keys.
 
-The discrete Gaussian mechanism, its law and its sampler.
-
-Counts of keys that nobody knows beforehand: noisy ones above a threshold alone are told.
+A histogram of keys that nobody knows beforehand tells noisy counts above a threshold alone.
 """
 
 from __future__ import annotations

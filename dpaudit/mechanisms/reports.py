@@ -1,9 +1,4 @@
-"""Randomised response over k answers.
-
-Local reports of one answer out of k: unary encodings and subset selection.
-
-Reports of many users, randomised one by one and released without their order.
-"""
+"""Local reports: randomised response, unary encodings, subset selection, and their shuffles."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 """Rounding to the safe side: a guarantee up, what noise promises down.
 
 Laws, accountants and certificates take every number that leaves exact arithmetic through here. What
-is rounded up must never come out below what is meant, at the ends of the floats too.
-
-Inverting a monotone curve on the floats themselves, so that the answer is on the safe side.
-
-Calibrations and accountants ask for the first float at which a bound holds. What is returned was
+is rounded up must never come out below what is meant, at the ends of the floats too. Calibrations
+and accountants also ask for the first float at which a monotone bound holds: what is returned was
 itself tried, or is the upper end that was given.
 """
 

@@ -1,14 +1,13 @@
-"""Disjoint groups of units, whose invocations compose in parallel.
+"""Whom a plan protects: units, neighbours, trust, disjoint groups and bounded contributions.
 
-Who is protected, against which change of the data, and from whom.
+Invocations of disjoint groups of units compose in parallel. How much one unit may add to a released
+sum is enforced by the ledger's bounded queries.
 
 A relation says which two data sets are neighbours. The sensitivity that an invocation declares is
 always the sensitivity *under its relation*: a query whose one-row contribution has norm c has
 sensitivity c under add-remove and zero-out, and up to 2c where a row becomes another: ‖v − v'‖ is
 at most ‖v‖ + ‖v'‖, and v' = −v attains it. A metric ball bounds the distance of the two rows, but
 not that of their contributions, which may be opposite however near the rows are.
-
-How much one unit may add to a released sum, enforced by the ledger's bounded queries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The interface of every renderer, and their choice by file ending.
+"""Renderer: the interface of every format, chosen by the ending of a file.
 
-From an audit to its report, where there is nothing else.
+An audit or a plan is made a certificate first, where there is nothing else.
 """
 
 from __future__ import annotations

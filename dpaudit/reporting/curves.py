@@ -1,6 +1,7 @@
-"""Privacy and trade-off curves between the points that are proved.
+"""Curves of a report: privacy, trade-off, and how the proved loss grows.
 
-How the proved loss grows: over the uses of a plan, and where the plan is run again.
+Curves are drawn between the points that are proved; the loss grows over the uses of a plan, and
+where the plan is run again.
 """
 
 from __future__ import annotations

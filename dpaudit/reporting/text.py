@@ -1,6 +1,6 @@
-"""Foreign text, fit for print.
+"""Foreign text in reports: escaped, and fit for print.
 
-Templates that escape everything and miss nothing in silence.
+Templates escape everything and miss nothing in silence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What every format for people shows: one model, many views.
+"""The view of a report: one model of one or several certificates, for every format for people.
 
-Several certificates side by side: the first page of a report on more than one.
+Several certificates stand side by side on the first page.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""Moments of likelihood ratios after sampling, by quadrature over the loss before sampling.
+"""Secret sampling: the interface of every scheme, the two directed pairs, and their moments.
 
-With L = ln dP/dQ of the base pair, sampling with probability q turns the likelihood ratio into
-r = 1 + q(e^L − 1). All moments are written as E_Q[r^α] = 1 + E_Q[r^α − 1 − α(r − 1)], which
-holds as E_Q[r] = 1: every term is positive, so that tiny divergences keep their relative precision.
-
-Directed dominating pairs: what sampling makes of the symmetric pair of a mechanism.
+A sampling scheme takes part in every accountant once it is registered with
+``amplification.register``, for the relations for which its amplification is proved.
 
 Whether a unit joins or leaves the data costs the same for a symmetric pair, but not for a sampled
 one. An invocation therefore has two directed pairs, *remove* and *add*; each composes with its own
 kind, and a guarantee is the worse of the two.
 
-What secret sampling makes of a mechanism's privacy: one class for each scheme.
+*Moments*, by quadrature over the loss before sampling. With L = ln dP/dQ of the base pair, sampling
+with probability q turns the likelihood ratio into r = 1 + q(e^L − 1). All moments are written as
+E_Q[r^α] = 1 + E_Q[r^α − 1 − α(r − 1)], which holds as E_Q[r] = 1: every term is positive, so that
+tiny divergences keep their relative precision.
 
-A sampling scheme takes part in every accountant once it is registered with
-``amplification.register``, for the relations for which its amplification is proved.
 """
 
 from __future__ import annotations

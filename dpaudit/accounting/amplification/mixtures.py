@@ -1,6 +1,4 @@
-"""Rules that integrate moments of a likelihood ratio over the privacy loss of a symmetric pair.
-
-Pairs of mixtures of shifted noise: units of several rows, and replaced units, Poisson-sampled.
+"""Poisson samples of units of several rows and of replaced units: mixtures of shifted noise.
 
 Of noise with a monotone likelihood ratio, such as Gaussian or Laplace noise, half-lines are the
 most powerful tests of every shift at once. So with β_s(a) the largest N(x)(A) over events A with

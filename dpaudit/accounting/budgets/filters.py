@@ -1,10 +1,6 @@
-"""What all filters share.
+"""Privacy filters: pure ε and its squares, ρ of zCDP, and moments at several Rényi orders.
 
-A filter that adds up pure ε, or its squares.
-
-A filter at several Rényi orders.
-
-A filter that adds up ρ.
+Each refuses the release that would pass its limit, also where parameters follow from releases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Pure ε: exact sums of what each use costs at most.
+"""Accountants whose costs add up: pure ε, μ² of Gaussian releases, and ρ of zCDP.
 
-Gaussian differential privacy: the exact composition of Gaussian releases.
-
-Zero-concentrated differential privacy: ρ adds up.
+Sums are exact, and rounded up once at their end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rényi differential privacy on a grid of orders.
+"""Rényi differential privacy on a grid of orders, and the classic moments accountant.
 
-The classic moments accountant, for reproducing the figures of papers.
+The moments accountant is there to reproduce the figures of papers; its bound is looser.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""How much the kink of (1 − e^(−u))₊ gains when losses are moved to a grid: the function G.
-
-Derived in :mod:`dpaudit.accounting.pld.law`.
-
-What separates a composed law on a grid from the exact one, added up.
-
-Bounds on δ(ε) and ε(δ) from a composed law on a grid.
+"""From a composed law on a grid to bounds on δ(ε) and ε(δ): every error, added up.
 
 Let S be the exact composed loss and S̃ = S + D the one on the grid, f(u) = (1 − e^(−u))₊, and
 δ(ε) = E f(S − ε) under P.

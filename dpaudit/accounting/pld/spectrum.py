@@ -1,20 +1,20 @@
-"""A privacy loss on a grid: from above, with bounds on how far above.
+"""One privacy loss on a grid, and its composition by fast Fourier transform.
 
-Within a cell (x, x + h] an outcome of loss L is moved to one of the two ends at random, up with
-probability (1 − e^(x−L)) / (1 − e^(−h)). This is the one rule that keeps both the P-mass and the
-Q-mass of the cell; the curve δ(ε) then connects the dots of the exact curve at the grid points
-(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, *Connect the dots*, Theorem 3.2), so that it
-is an upper bound everywhere and exact on the grid for a single use.
+*The loss on a grid* lies above, with bounds on how far. Within a cell (x, x + h] an outcome of loss
+L is moved to one of the two ends at random, up with probability (1 − e^(x−L)) / (1 − e^(−h)). This
+is the one rule that keeps both the P-mass and the Q-mass of the cell; the curve δ(ε) then connects
+the dots of the exact curve at the grid points (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+2022, *Connect the dots*, Theorem 3.2), so that it is an upper bound everywhere and exact on the
+grid for a single use.
 
 Write D for the step from L to its grid point. Given L it has two values h apart, E[e^(−D)] = 1, and
 0 ≤ E[D] ≤ κ(h) (:func:`drift`). The lower end of an interval follows from these three facts alone,
 see :mod:`dpaudit.accounting.pld.law`.
 
-Composition on a grid by fast Fourier transform, under an exponential tilt.
-
-The masses of each loss are weighted by e^(θx) and normalised before they are transformed (Esscher
-tilting). The part of the composed law that decides δ is then of order one, and rounding errors and
-wrap-around, which are relative to the largest mass, stay small beside a δ of any size.
+*Composition* is under an exponential tilt. The masses of each loss are weighted by e^(θx) and
+normalised before they are transformed (Esscher tilting). The part of the composed law that decides
+δ is then of order one, and rounding errors and wrap-around, which are relative to the largest mass,
+stay small beside a δ of any size.
 """
 
 from __future__ import annotations

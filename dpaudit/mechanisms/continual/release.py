@@ -1,15 +1,8 @@
-"""Where continual release draws its node noise, and the streams that turn it into prefix noise.
+"""Continual release: one declaration, and one invocation, for a whole stream.
 
-Continual release as a mechanism: one declaration, one invocation, for a whole stream.
-
-Plans declare a stream with these classes, and accountants ask them for one pair. What one unit may
-move over all steps together must follow from the factorisation and the participations.
-
-Continual release with Gaussian node noise.
-
-Continual release with Laplace node noise.
-
-Gaussian noise on many sums, in which every unit has a budget of its own.
+Node noise is Gaussian or Laplace, or has a budget of its own for each unit. Plans declare a stream
+with these classes, and accountants ask them for one pair. What one unit may move over all steps
+together must follow from the factorisation and the participations.
 """
 
 from __future__ import annotations

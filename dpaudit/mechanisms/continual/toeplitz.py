@@ -1,13 +1,8 @@
-"""Sums of geometric series: the columns of a buffered Toeplitz factorisation.
-
-Rates of a buffered Toeplitz factorisation with the least largest error.
-
-Toeplitz factorisations, and the optimal one among them: the square root.
+"""Toeplitz factorisations: the square root, which is optimal, and buffered ones with its error.
 
 A matrix is its first column, which must not be negative and never increase: then the first steps of
-a pattern are the worst, and the sensitivity is exact.
-
-Buffered linear Toeplitz matrices: the square root's error with a handful of buffers.
+a pattern are the worst, and the sensitivity is exact. A buffered matrix has a handful of buffers,
+whose rates are those of least largest error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The most that a participation pattern can move the nodes of a tree, exactly.
-
-Tree aggregation: dyadic intervals with noise, and the binary mechanism.
+"""Tree aggregation: dyadic intervals with noise, the binary mechanism, and Honaker's estimator.
 
 Plans name trees as factorisations of their streams. The worst pattern of participations is searched
 for exactly, or bounded from above where the search would take long.
-
-Honaker's estimator of prefix sums from the whole tree.
 """
 
 from __future__ import annotations

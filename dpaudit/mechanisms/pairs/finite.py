@@ -1,11 +1,7 @@
-"""Pairs with finitely many losses, and those of them that stand for any mechanism.
+"""Pairs with finitely many losses: of finite outputs, of bounded range, of concentration alone.
 
 Choices, reports, integer noise and black boxes return them. Masses and losses are given together:
 moving one without the other may understate the cost.
-
-The pair of mechanisms whose privacy losses span a bounded range.
-
-A pair of which only concentration is known.
 """
 
 from __future__ import annotations

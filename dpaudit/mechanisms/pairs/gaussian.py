@@ -1,11 +1,7 @@
-"""δ(ε) of two normal laws wherever floats reach, with a bound on its rounding error.
+"""Pairs of two normal laws of the same variance, and of two discrete ones.
 
-Two normal laws of the same variance.
-
-Normal noise of every kind returns this pair. δ(ε) has a bound on its own rounding error, so that
-both ends of an accountant's interval are valid.
-
-Two discrete normal laws, one shifted by whole numbers.
+Normal noise of every kind returns the first. δ(ε) has a bound on its own rounding error wherever
+floats reach, so that both ends of an accountant's interval are valid.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Two Laplace laws of the same scale.
-
-Two Laplace laws of the same scale, both cut off at the same distance from their centres.
-"""
+"""Pairs of two Laplace laws of one scale, whole or cut off at one distance from their centres."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a certificate says, in the terms that checklists ask for.
-
-The terms of the tables: what an answer depends on, and what it quotes.
+"""The terms of checklists: what a certificate says, in the words that their tables ask for.
 
 A term is a text, a number or a truth value. Where it does not apply it is empty, zero or false, so
 that it serves as a condition as well.

@@ -1,8 +1,7 @@
-"""The figures of what is claimed, proved and attacked: what is drawn, and what it says in words.
+"""The figures of a report: what is drawn, and what it says in words.
 
-The operating curve of an audit that recorded one: hits against false alarms of its attack.
-
-The figures of what a run recorded for its owner.
+They show what is claimed, proved and attacked; the operating curve of an audit that recorded one,
+hits against false alarms of its attack; and what a run recorded for its owner.
 """
 
 from __future__ import annotations

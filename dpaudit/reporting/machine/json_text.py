@@ -1,7 +1,4 @@
-"""The certificate itself: the JSON that ``dpaudit verify`` reads.
-
-in-toto Statement v1: the certificate as an attestation that can be signed.
-"""
+"""A certificate as JSON, which ``dpaudit verify`` reads, and as an in-toto Statement v1."""
 
 from __future__ import annotations
 

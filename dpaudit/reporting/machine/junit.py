@@ -1,7 +1,4 @@
-"""A JSON record as a flat list, for formats that know only names and values.
-
-JUnit XML: what a build server shows as tests.
-"""
+"""JUnit XML: a certificate as tests, which a build server shows."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The rules behind SARIF results, with help, and foreign text in them.
-
-Where in the source a result stands, in SARIF's terms.
-
-SARIF 2.1.0: what a code host shows beside the source.
-"""
+"""SARIF 2.1.0: findings with their rules and places, which a code host shows beside the source."""
 
 from __future__ import annotations
 
