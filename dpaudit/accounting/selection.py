@@ -34,7 +34,7 @@ from dpaudit.accounting.group import for_group
 from dpaudit.accounting.guarantees import compose
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.work import seconds_of_proof
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import ProfileBlackBox
 from dpaudit.mechanisms.base import changes
@@ -72,17 +72,17 @@ class SelectionPair(FiniteBound):
         return math.inf if self.bound is None else self.bound
 
 
-@body(PrivateSelection.pair, PrivateSelection)
+@implementation(PrivateSelection.pair, PrivateSelection)
 def _pair(selection: PrivateSelection, sensitivity: float) -> DominatingPair:
     return _selected(selection) if changes(sensitivity, selection.kind) else costless_pair()
 
 
-@body(PrivateSelection.work, PrivateSelection)
+@implementation(PrivateSelection.work, PrivateSelection)
 def _work(selection: PrivateSelection, sensitivity: float) -> float:
     return 1e8 * seconds_of_proof(selection.run)
 
 
-@body(PrivateSelection.for_group, PrivateSelection)
+@implementation(PrivateSelection.for_group, PrivateSelection)
 def _for_group(selection: PrivateSelection, size: int) -> ProfileBlackBox | None:
     try:
         pair = _selected(replace(selection, run=for_group(selection.run, size)))

@@ -16,7 +16,7 @@ from dpaudit.accounting.amplification import (
     DirectedPair,
     PlainPair,
     amplification,
-    covered,
+    cover,
 )
 from dpaudit.accounting.amplification.poisson import SharesAmplification, is_location
 from dpaudit.base.errors import UnsupportedError
@@ -95,7 +95,7 @@ def use_of(invocation: Invocation) -> Use:
 
 def whole(declared: Invocation, count: int) -> Term:
     """So many uses of one invocation, by its own pair, as :func:`terms`."""
-    invocation = covered(declared)
+    invocation = cover(declared)
     drawn = amplification(invocation.sampling, invocation)
     try:
         pair, failure = invocation.mechanism.pair_and_failure(invocation.sensitivity)
@@ -114,7 +114,7 @@ def costs_as_its_pair(declared: Invocation) -> bool:
     mechanism, sampling = declared.mechanism, declared.sampling
     if not mechanism.is_tight or not (sampling is None or mechanism.tight_in_samples):
         return False
-    instead = covered(declared)
+    instead = cover(declared)
     drawn = amplification(instead.sampling, instead)
     taken = isinstance(sampling, FixedSizeSampling) and sampling.size < sampling.population
     taken = taken and declared.relation == AddRemove() and is_location(declared)
@@ -137,7 +137,7 @@ def directed_uses(invocation: Invocation, count: int) -> tuple[DirectedPair, Dir
         UnsupportedError: if no theorem gives a pair; the sentence names the invocation and says
             what would.
     """
-    declared, invocation = invocation.count, covered(invocation)
+    declared, invocation = invocation.count, cover(invocation)
     count = count * invocation.count // declared
     drawn = amplification(invocation.sampling, invocation)
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dpaudit.accounting.amplification import Amplification, amplification, covered
+from dpaudit.accounting.amplification import Amplification, amplification, cover
 from dpaudit.accounting.guarantees import undominated
 from dpaudit.accounting.terms import merged
 from dpaudit.base.errors import InputError, UnsupportedError
@@ -85,7 +85,7 @@ def _seconds_of_unit(invocations: Sequence[Invocation]) -> float:
     """Estimate those of one composition."""
     uses = [one for one, _ in merged(invocations) if one.sensitivity > 0]
     try:
-        uses = list(map(covered, uses))
+        uses = list(map(cover, uses))
         sampling = [amplification(one.sampling, one) for one in uses]
         if all(map(_is_closed, uses, sampling)):
             return _READ * len(uses)

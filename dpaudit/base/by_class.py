@@ -26,14 +26,14 @@ class _Bodies:
         self.chosen: dict[type, Callable[..., Any]] = {}  # as found, until more is known
 
     def of(self, kind: type, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The body for a class, or else the method itself."""
+        """The implementation for a class, or else the method itself."""
         if kind not in self.chosen:
             own = self.owner(kind, methods=False)
             self.chosen[kind] = method if own is None else self.known[own]
         return self.chosen[kind]
 
     def owner(self, kind: type, *, methods: bool) -> type | None:
-        """The nearest base that has a body, or a method of its own; None where none has."""
+        """The nearest base with an implementation, or a method of its own; None where none has."""
         import_module(self.module)
         for each in kind.__mro__:
             own = vars(each).get(self.name)
@@ -43,10 +43,10 @@ class _Bodies:
 
 
 def by_class(module: str) -> Callable[[_Method], _Method]:
-    """Let a method run the body that a module has for the object's class, where it has one.
+    """Let a method run the implementation that a module has for the class of the object, if any.
 
     Args:
-        module: its dotted name; it registers bodies with :func:`body`.
+        module: its dotted name; it registers them with :func:`implementation`.
     """
 
     def made(method: _Method) -> _Method:
@@ -62,8 +62,8 @@ def by_class(module: str) -> Callable[[_Method], _Method]:
     return made
 
 
-def body(method: Any, *kinds: type) -> Callable[[_Method], _Method]:
-    """Register a function as the body of a method :func:`by_class`, for these classes."""
+def implementation(method: Any, *kinds: type) -> Callable[[_Method], _Method]:
+    """Register a function as the implementation of a method :func:`by_class`, for these classes."""
 
     def register(function: _Method) -> _Method:
         method.bodies.known.update(dict.fromkeys(kinds, function))

@@ -5,6 +5,7 @@ from .entry import Budget as Budget
 from .entry import Entry as Entry
 from .entry import ExternalDraw as ExternalDraw
 from .entry import NoiseBackend as NoiseBackend
+from .exact_noise import SecureNoise as SecureNoise
 from .float_noise import FloatNoise as FloatNoise
 from .journal import Journal as Journal
 from .journal import JournalContent as JournalContent
@@ -12,6 +13,5 @@ from .journal import JournalSummary as JournalSummary
 from .journal import read_journal as read_journal
 from .journal import summarise_journal as summarise_journal
 from .ledger import Ledger as Ledger
-from .secure import SecureNoise as SecureNoise
 from .selection import Selected as Selected
 from .stream import Stream as Stream

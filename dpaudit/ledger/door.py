@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from dpaudit.base.errors import ClosedLedgerError, InputError, PlanMismatchError
-from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.process_bound import ProcessBound
 
 
-class ReleaseGate(OwnProcess):
+class ReleaseGate(ProcessBound):
     """A lock that belongs to a process, that nobody passes twice, and that can be shut for good.
 
     ``with door.lock, door:`` is the critical section. The lock is entered and left by the

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
-from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.process_bound import ProcessBound
 from dpaudit.ledger.samplers import floats  # noqa: F401  # before a release, not within it
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms.base import Released
@@ -19,7 +19,7 @@ from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 
-class FloatNoise(OwnProcess):
+class FloatNoise(ProcessBound):
     """Draws every mechanism with a ``numpy.random.Generator``.
 
     It draws in the process that made it alone, and cannot be copied or sent.

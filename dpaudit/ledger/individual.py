@@ -15,7 +15,7 @@ from dpaudit.ledger.account import Account
 from dpaudit.ledger.bounding import bounded_parts, grid_step, numbers_of
 from dpaudit.ledger.checks import unshown
 from dpaudit.ledger.door import ReleaseGate
-from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.process_bound import Uncopied
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.ledger.units import Name, Units, distinct_names
 from dpaudit.mechanisms import Norm

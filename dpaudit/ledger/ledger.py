@@ -53,12 +53,12 @@ from dpaudit.ledger.entry import (
     SummingNoise,
     begin,
 )
+from dpaudit.ledger.exact_noise import SecureNoise
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
-from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.process_bound import Uncopied
 from dpaudit.ledger.queries import BoundedQueries
-from dpaudit.ledger.secure import SecureNoise
 from dpaudit.ledger.selection import (
     Run,
     ScoringNoise,

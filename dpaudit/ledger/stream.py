@@ -11,7 +11,7 @@ from dpaudit.base import validate
 from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.door import ReleaseGate
-from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.process_bound import Uncopied
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.ledger.units import name_of
 from dpaudit.mechanisms.continual.release import Continual

@@ -37,13 +37,13 @@ from .gaussian_histogram import GaussianHistogram as GaussianHistogram
 from .integers import DiscreteGaussian as DiscreteGaussian
 from .integers import DiscreteLaplace as DiscreteLaplace
 from .integers import StableHistogram as StableHistogram
+from .local_randomizers import RandomizedResponse as RandomizedResponse
+from .local_randomizers import Shuffled as Shuffled
+from .local_randomizers import SubsetSelection as SubsetSelection
+from .local_randomizers import UnaryEncoding as UnaryEncoding
 from .pairs import DominatingPair as DominatingPair
 from .pairs import FinitePair as FinitePair
 from .pairs import GaussianPair as GaussianPair
 from .pairs import LaplacePair as LaplacePair
 from .pairs import approximate_pair as approximate_pair
-from .reports import RandomizedResponse as RandomizedResponse
-from .reports import Shuffled as Shuffled
-from .reports import SubsetSelection as SubsetSelection
-from .reports import UnaryEncoding as UnaryEncoding
 from .truncated_gaussian import TruncatedDiscreteGaussian as TruncatedDiscreteGaussian

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Rate, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array
+from dpaudit.mechanisms.local_randomizers import RandomizedResponse
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
-from dpaudit.mechanisms.reports import RandomizedResponse
 from dpaudit.mechanisms.rounding import log_up
 
 _MOST_BITS = 10_000

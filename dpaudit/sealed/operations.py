@@ -29,7 +29,7 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.reports import Encoding, RandomizedResponse
+from dpaudit.mechanisms.local_randomizers import Encoding, RandomizedResponse
 from dpaudit.plan import (
     AddRemove,
     FixedSizeSampling,

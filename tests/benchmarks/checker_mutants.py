@@ -140,8 +140,8 @@ def merged(count: Callable[[list[int]], int], *alike: str) -> Callable[..., Any]
 
 def seen(change: Callable[[Any], Any]) -> Callable[..., Any]:
     """Each use is taken for another one."""
-    covered = terms.covered
-    return lambda use: covered(change(use))
+    cover = terms.cover
+    return lambda use: cover(change(use))
 
 
 def stated(change: Callable[[float], float], delta: Callable[[float], float] = float) -> Any:
@@ -239,10 +239,10 @@ def engines() -> Iterator[tuple[str, Engine]]:
         ),
     }
     for name, change in named.items():
-        yield name, (terms, "covered", seen(change), "gaussian laplace sampled stream")
-    yield "units that others replace", (terms, "covered", seen(halved_if_taken), "taken")
+        yield name, (terms, "cover", seen(change), "gaussian laplace sampled stream")
+    yield "units that others replace", (terms, "cover", seen(halved_if_taken), "taken")
     yield "streams that move are taken for those that stay", (
-        terms, "covered", seen(stays), "replaced",
+        terms, "cover", seen(stays), "replaced",
     )  # fmt: skip
     for name, change in {
         "of groups the first alone": lambda sets: sets[:1],

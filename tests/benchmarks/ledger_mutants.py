@@ -44,14 +44,14 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "forks are let in",
-        "ledger/own_process.py",
+        "ledger/process_bound.py",
         "if self._process is not _process or self._number != os.getpid():",
         "if False:",
         f"{LEDGER}/test_door.py",
     ),
     Mutant(
         "a fork keeps its parent's mark",
-        "ledger/own_process.py",
+        "ledger/process_bound.py",
         "    _process = _Process()\n\n\nif",
         "    pass\n\n\nif",
         f"{LEDGER}/test_door.py",
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "copies are allowed",
-        "ledger/own_process.py",
+        "ledger/process_bound.py",
         "    def __reduce_ex__(",
         "    def _not_called(",
         f"{LEDGER}/test_door.py {LEDGER}/test_queries.py",
@@ -204,7 +204,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise is wider than its integers",
-        "ledger/secure.py",
+        "ledger/exact_noise.py",
         "    if scale > WIDEST:",
         "    if False:",
         f"{LEDGER}/test_secure.py",

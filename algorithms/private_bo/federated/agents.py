@@ -66,7 +66,7 @@ NOISE_FACTORS = (1.0, 0.01, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
-class OwnProcess:
+class ProcessBound:
     """Normal processes with unit variance and a SE kernel, on a public grid.
 
     Attributes:
@@ -86,7 +86,7 @@ class OwnProcess:
     @classmethod
     def around(
         cls, grid: Array, scale: float, variance: float, refit_every: int | None
-    ) -> OwnProcess:
+    ) -> ProcessBound:
         """The stated values alone, or where they are refitted, multiples of them beside these."""
         if refit_every is None:
             return cls(grid, (scale,), (variance,), None)
@@ -165,10 +165,10 @@ class AgentModel:
             return read_only(self.features(self.grid))
 
     @cached_property
-    def own(self) -> OwnProcess:
+    def own(self) -> ProcessBound:
         """Candidates for an agent's own process on the grid."""
         public = self.settings
-        return OwnProcess.around(
+        return ProcessBound.around(
             self.grid, public.own_scale, public.noise_variance, public.refit_every
         )
 

@@ -7,13 +7,13 @@ from dpaudit.accounting.amplification.base import (
     PlainPair,
     amplification,
 )
-from dpaudit.accounting.amplification.covered import covered, fallback
+from dpaudit.accounting.amplification.reductions import cover, fallback
 
 __all__ = [
     "Amplification",
     "DirectedPair",
     "PlainPair",
     "amplification",
-    "covered",
+    "cover",
     "fallback",
 ]

@@ -148,7 +148,7 @@ def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None
     relation = invocation.relation
     if sampling.rows:
         weights = binomial_tail(sampling.rows, sampling.rate)
-        assert weights is not None  # as covered has seen
+        assert weights is not None  # as :func:`cover` has seen
         return times_drawn(sampling.rows, weights)
     if is_absent(invocation):
         return PoissonAmplification(sampling.rate)
@@ -162,7 +162,7 @@ def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None
 
 @amplification.register(MixtureSampling)
 def _(sampling: MixtureSampling, invocation: Invocation) -> Amplification:
-    """Of noise on sums, as covered has seen; from the largest share on, as it costs the most."""
+    """Of noise on sums, as :func:`cover` has seen; from the largest share on, the dearest one."""
     left, found = Fraction(1), []
     for share, rate in sorted(zip(sampling.shares, sampling.rates, strict=True), reverse=True):
         weight = min(left, Fraction(rate))

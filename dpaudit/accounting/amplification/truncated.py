@@ -21,6 +21,7 @@ from fractions import Fraction
 
 from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
 from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
+from dpaudit.accounting.amplification.known_kind import LEAST, RevealedAmplification, TimesPair
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.accounting.amplification.mixtures import binomial_tail
 from dpaudit.accounting.amplification.poisson import (
@@ -30,7 +31,6 @@ from dpaudit.accounting.amplification.poisson import (
     is_location,
     times_drawn,
 )
-from dpaudit.accounting.amplification.revealed import LEAST, RevealedAmplification, TimesPair
 from dpaudit.mechanisms import DominatingPair, Norm
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import (

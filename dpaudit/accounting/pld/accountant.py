@@ -22,7 +22,7 @@ _FEW_ROUNDS = 8
 class PLDComposition(Composition):
     """Composed dominating pairs, both directions of the relation; the worse one counts.
 
-    Every interval is rigorous: see :mod:`dpaudit.accounting.pld.law` for the two ends.
+    Every interval is rigorous: see :mod:`dpaudit.accounting.pld.bounds` for the two ends.
 
     Attributes:
         has_lower_end: whether what is composed may cost as much as its pairs.

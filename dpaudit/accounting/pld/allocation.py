@@ -31,7 +31,7 @@ from dpaudit.accounting.amplification import Amplification, DirectedPair, PlainP
 from dpaudit.accounting.amplification.poisson import is_absent
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.pld.engine import MOST_INFINITE
-from dpaudit.accounting.pld.spectrum import UNIT, Composer, GridLoss, Tilt, connect, tilt_transform
+from dpaudit.accounting.pld.grid import UNIT, Composer, GridLoss, Tilt, connect, tilt_transform
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.accounting.amplification import DirectedPair
-from dpaudit.accounting.pld.spectrum import connect
+from dpaudit.accounting.pld.grid import connect
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.amplification.base import SMALLEST_DELTA
+from dpaudit.accounting.pld.bounds import ComposedLaw
 from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.engine import (
     LARGEST_LOSS,
@@ -20,8 +21,7 @@ from dpaudit.accounting.pld.engine import (
     plan_grid,
     points_on,
 )
-from dpaudit.accounting.pld.law import ComposedLaw
-from dpaudit.accounting.pld.spectrum import UNIT
+from dpaudit.accounting.pld.grid import UNIT
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpaudit.accounting.pld.bounds import ComposedLaw, Frame, Tally
 from dpaudit.accounting.pld.cumulants import Cumulants, Window
-from dpaudit.accounting.pld.law import ComposedLaw, Frame, Tally
-from dpaudit.accounting.pld.spectrum import (
+from dpaudit.accounting.pld.grid import (
     UNIT,
     Composer,
     GridLoss,

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from dpaudit.accounting.accountant import Interval
+from dpaudit.accounting.pld.bounds import ComposedLaw, Tally
 from dpaudit.accounting.pld.engine import Grid, plan_grid
-from dpaudit.accounting.pld.law import ComposedLaw, Tally
-from dpaudit.accounting.pld.spectrum import Composer, discretise, tilt_transform
+from dpaudit.accounting.pld.grid import Composer, discretise, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.mechanisms.additive import (
     AdditiveNoise,
     Gaussian,
@@ -31,8 +31,8 @@ from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Enumerated, SparseVector
 from dpaudit.mechanisms.continual import ContinualGaussian, ContinualLaplace
 from dpaudit.mechanisms.integers import StableHistogram
+from dpaudit.mechanisms.local_randomizers import RandomizedResponse
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.reports import RandomizedResponse
 
 Rng = np.random.Generator
 
@@ -98,34 +98,34 @@ def choice_tails(masses: Floats, chosen: NDArray[np.int64], rng: np.random.Gener
 # -- of noise on numbers ---------------------------------------------------------------------------
 
 
-@body(Mechanism.tails, AdditiveNoise)
+@implementation(Mechanism.tails, AdditiveNoise)
 def _added(law: AdditiveNoise, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """The tails of released less prepared value."""
     return law.noise_tails(np.asarray(released, dtype=np.float64) - value, rng)
 
 
-@body(AdditiveNoise.noise_tails, Laplace)
+@implementation(AdditiveNoise.noise_tails, Laplace)
 def _laplace(law: Laplace, noise: Floats, rng: Rng) -> Tails:
     return laplace_tails(noise / law.scale)
 
 
-@body(AdditiveNoise.noise_tails, Gaussian)
+@implementation(AdditiveNoise.noise_tails, Gaussian)
 def _normal(law: Gaussian, noise: Floats, rng: Rng) -> Tails:
     return normal_tails(noise / law.sigma)
 
 
-@body(AdditiveNoise.noise_tails, VectorNoise)
+@implementation(AdditiveNoise.noise_tails, VectorNoise)
 def _vector(law: VectorNoise, noise: Floats, rng: Rng) -> Tails:
     """Those of the standard law, in units of the scales."""
     return law.of_one(1.0).noise_tails(noise / law.scales, rng)
 
 
-@body(AdditiveNoise.noise_tails, IntegerNoise)
+@implementation(AdditiveNoise.noise_tails, IntegerNoise)
 def _integer(law: IntegerNoise, noise: Floats, rng: Rng) -> Tails:
     return integer_tails(noise, law.at_least, law.mean_size(), rng)
 
 
-@body(AdditiveNoise.noise_tails, TruncatedLaplace)
+@implementation(AdditiveNoise.noise_tails, TruncatedLaplace)
 def _truncated(law: TruncatedLaplace, noise: Floats, rng: Rng) -> Tails:
     """(e^(−|n|/b) − e^(−B/b))/(1 − e^(−B/b)), and 0 beyond the bound."""
     size, end = np.abs(noise.ravel()) / law.scale, law.bound / law.scale
@@ -133,7 +133,7 @@ def _truncated(law: TruncatedLaplace, noise: Floats, rng: Rng) -> Tails:
     return Tails(np.exp(-size) * left, noise.ravel() > 0, np.empty(0))
 
 
-@body(AdditiveNoise.noise_tails, Staircase)
+@implementation(AdditiveNoise.noise_tails, Staircase)
 def _staircase(law: Staircase, noise: Floats, rng: Rng) -> Tails:
     """P[|noise| ≥ n]: that of the level, and what is left of it."""
     (step, inner), decay = law.steps, -math.expm1(-law.epsilon)
@@ -145,7 +145,7 @@ def _staircase(law: Staircase, noise: Floats, rng: Rng) -> Tails:
     return Tails(tails, noise.ravel() > 0, np.empty(0))
 
 
-@body(Mechanism.tails, ContinualGaussian)
+@implementation(Mechanism.tails, ContinualGaussian)
 def _normal_nodes(
     law: ContinualGaussian, released: ArrayLike, value: NDArray[Any], rng: Rng
 ) -> Tails:
@@ -153,7 +153,7 @@ def _normal_nodes(
     return normal_tails(law.node_noise(released, value) / law.sigma)
 
 
-@body(Mechanism.tails, ContinualLaplace)
+@implementation(Mechanism.tails, ContinualLaplace)
 def _laplace_nodes(
     law: ContinualLaplace, released: ArrayLike, value: NDArray[Any], rng: Rng
 ) -> Tails:
@@ -164,7 +164,7 @@ def _laplace_nodes(
 # -- of choices, reports and counts ----------------------------------------------------------------
 
 
-@body(Mechanism.tails, Enumerated)
+@implementation(Mechanism.tails, Enumerated)
 def _listed(law: Enumerated, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """One choice among all outputs; a tail of 0 for what is none of them."""
     every = law.outputs(value)
@@ -175,7 +175,7 @@ def _listed(law: Enumerated, released: ArrayLike, value: NDArray[Any], rng: Rng)
     return choice_tails(masses[None], np.flatnonzero(same), rng)
 
 
-@body(Mechanism.tails, SparseVector)
+@implementation(Mechanism.tails, SparseVector)
 def _transcript(law: SparseVector, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """One choice among all transcripts of flags."""
     kept = law.epsilon * (1 - law.answers_share)
@@ -183,7 +183,7 @@ def _transcript(law: SparseVector, released: ArrayLike, value: NDArray[Any], rng
     return _listed(replace(law, epsilon=kept, answers_share=0.0), flags, value, rng)
 
 
-@body(Mechanism.tails, RandomizedResponse)
+@implementation(Mechanism.tails, RandomizedResponse)
 def _response(law: RandomizedResponse, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """One choice for each answer: the truth first, then all lies, which are alike."""
     _, truth = law.answer_probabilities
@@ -195,13 +195,13 @@ def _response(law: RandomizedResponse, released: ArrayLike, value: NDArray[Any],
     return Tails(np.where(possible, tails, 0.0), sign, np.empty(0))
 
 
-@body(Mechanism.tails, BitVectorResponse)
+@implementation(Mechanism.tails, BitVectorResponse)
 def _bits(law: BitVectorResponse, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """One choice for each bit."""
     return _response(law.bit, released, value, rng)
 
 
-@body(Mechanism.tails, StableHistogram)
+@implementation(Mechanism.tails, StableHistogram)
 def _counts(law: StableHistogram, released: ArrayLike, value: NDArray[Any], rng: Rng) -> Tails:
     """Where the noise of each count lies in its law, at random within what is told of it."""
     told, counts = np.ravel(released), np.ravel(value)

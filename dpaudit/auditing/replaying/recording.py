@@ -15,7 +15,7 @@ from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.ledger.bounding import released_counts
 from dpaudit.ledger.checks import caller
 from dpaudit.ledger.entry import Key
-from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.process_bound import ProcessBound
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
@@ -190,7 +190,7 @@ class DivergedError(BaseException):
     """Control flow differs from the first run. Not an ``Exception``, so that none swallows it."""
 
 
-class RecordingNoise(OwnProcess):
+class RecordingNoise(ProcessBound):
     """Noise that keeps private values and what came out. For audits on test data, never else.
 
     Attributes:

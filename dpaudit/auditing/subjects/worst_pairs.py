@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.mechanisms.additive import VectorNoise
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import StableHistogram
-from dpaudit.mechanisms.reports import Encoding, RandomizedResponse, Shuffled
+from dpaudit.mechanisms.local_randomizers import Encoding, RandomizedResponse, Shuffled
 
 Pairs = tuple[tuple[Any, Any, str], ...]
 
 
-@body(Mechanism.worst_pairs, Choice)
+@implementation(Mechanism.worst_pairs, Choice)
 def _choice(law: Choice) -> Pairs:
     """Two candidates whose utilities change places, or one that rises."""
     high = law.utility_sensitivity
@@ -30,7 +30,7 @@ def _choice(law: Choice) -> Pairs:
     return (([high, 0.0], [0.0, high], "two candidates that change places"),)
 
 
-@body(Mechanism.worst_pairs, TopK)
+@implementation(Mechanism.worst_pairs, TopK)
 def _top_k(law: TopK) -> Pairs:
     """Twice as many candidates, of which half rise."""
     low, high = [0.0] * law.k, [law.utility_sensitivity] * law.k
@@ -38,7 +38,7 @@ def _top_k(law: TopK) -> Pairs:
     return ((before + low, low + high, "candidates that rise"),)
 
 
-@body(Mechanism.worst_pairs, SparseVector)
+@implementation(Mechanism.worst_pairs, SparseVector)
 def _sparse_vector(law: SparseVector) -> Pairs:
     """Queries at the threshold that move towards those above it, which move down."""
     low, high = law.threshold, law.threshold + law.query_sensitivity
@@ -48,19 +48,19 @@ def _sparse_vector(law: SparseVector) -> Pairs:
     return ((*pair, "queries around the threshold"),)
 
 
-@body(Mechanism.worst_pairs, RandomizedResponse)
+@implementation(Mechanism.worst_pairs, RandomizedResponse)
 def _response(law: RandomizedResponse) -> Pairs:
     """Two answers, and those at both ends."""
     return (0, 1, "two answers"), (0, law.k - 1, "first and last")
 
 
-@body(Mechanism.worst_pairs, Encoding)
+@implementation(Mechanism.worst_pairs, Encoding)
 def _report(law: Encoding) -> Pairs:
     """Two answers; all pairs are alike."""
     return ((0, 1, "two answers"),)
 
 
-@body(Mechanism.worst_pairs, BitVectorResponse)
+@implementation(Mechanism.worst_pairs, BitVectorResponse)
 def _bits(law: BitVectorResponse) -> Pairs:
     """Ones at the first places, and at the next ones."""
     ahead, others = min(law.ones, law.bits - law.ones), law.bits - law.ones
@@ -68,7 +68,7 @@ def _bits(law: BitVectorResponse) -> Pairs:
     return (([1] * law.ones + [0] * others, after, "ones at other places"),)
 
 
-@body(Mechanism.worst_pairs, Shuffled)
+@implementation(Mechanism.worst_pairs, Shuffled)
 def _shuffled(law: Shuffled) -> Pairs:
     """One user's answer among equal ones."""
     shape = (law.reports,) if law.questions is None else (law.reports, law.questions)
@@ -76,7 +76,7 @@ def _shuffled(law: Shuffled) -> Pairs:
     return ((zeros, [ones[0], *zeros[1:]], "one answer among equal ones"),)
 
 
-@body(Mechanism.worst_pairs, StableHistogram)
+@implementation(Mechanism.worst_pairs, StableHistogram)
 def _counts(law: StableHistogram) -> Pairs:
     """Keys that nobody else has, and keys that are told more often than not."""
     keys, many = min(law.key_sensitivity, 100), int(law.threshold)
@@ -85,7 +85,7 @@ def _counts(law: StableHistogram) -> Pairs:
     return new, ([many] * keys, [many - most] * keys, "counts at the threshold")
 
 
-@body(Mechanism.worst_pairs, VectorNoise)
+@implementation(Mechanism.worst_pairs, VectorNoise)
 def _vector(law: VectorNoise) -> Pairs:
     """Two opposite corners of the box."""
     corner = list(law.sensitivities)

@@ -21,7 +21,7 @@ from functools import singledispatch
 
 from dp_accounting import dp_event as dp
 
-from dpaudit.accounting.amplification import covered
+from dpaudit.accounting.amplification import cover
 from dpaudit.accounting.amplification.mixtures import binomial_tail
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
@@ -71,7 +71,7 @@ def to_dp_event(plan: Plan) -> dp.DpEvent:
 def _event_of(invocation: Invocation) -> dp.DpEvent:
     event = dp.NoOpDpEvent()
     if invocation.sampling is None:
-        invocation = covered(invocation)
+        invocation = cover(invocation)
     if invocation.sensitivity > 0:
         event = dp_event(invocation.mechanism, invocation)
     if invocation.sampling is not None:

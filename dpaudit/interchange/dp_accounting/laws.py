@@ -21,7 +21,7 @@ from dp_accounting import rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.privacy_accountant import NeighboringRelation
 
-from dpaudit.accounting.amplification import covered
+from dpaudit.accounting.amplification import cover
 from dpaudit.accounting.terms import merged
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.interchange.dp_accounting.events import dp_event, sampled_event
@@ -78,7 +78,7 @@ def uses(invocations: Sequence[Invocation]) -> list[Use]:
 
 
 def _use(invocation: Invocation, count: int) -> Use:
-    whole = covered(invocation) if invocation.sampling is None else invocation
+    whole = cover(invocation) if invocation.sampling is None else invocation
     alone = replace(whole, relation=AddRemove(), count=1, total=None, sampling=None)
     event = dp_event(invocation.mechanism, alone)
     if invocation.sampling is None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.ledger.samplers.grid import as_int64, decays, on_grid, places, widened, within
 from dpaudit.ledger.samplers.runs import drawn_candidates
@@ -25,7 +25,12 @@ from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.choice import Choice, Noise, SparseVector, TopK
 from dpaudit.mechanisms.gaussian_histogram import GaussianHistogram
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
-from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
+from dpaudit.mechanisms.local_randomizers import (
+    RandomizedResponse,
+    Shuffled,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from dpaudit.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian
 from dpaudit.plan import PrivateSelection
 
@@ -47,7 +52,7 @@ def laplace_scale(law: Laplace, sensitivity: float, entries: int, step: float) -
     return widened(law.scale, step, sensitivity, 3 * entries)
 
 
-@body(Mechanism.require_grid, Laplace)
+@implementation(Mechanism.require_grid, Laplace)
 def _require_laplace(
     law: Laplace, sensitivity: float, source: ExactSource, entries: int = 1
 ) -> None:
@@ -55,7 +60,7 @@ def _require_laplace(
     laplace_scale(law, sensitivity, entries, source.step(law.scale))
 
 
-@body(Mechanism.sample_exactly, Laplace)
+@implementation(Mechanism.sample_exactly, Laplace)
 def _laplace(
     law: Laplace, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -85,7 +90,7 @@ def normal_scale(law: Gaussian, sensitivity: float, entries: int, step: float) -
     return widened(law.sigma, step, sensitivity, math.isqrt(entries) + 2)
 
 
-@body(Mechanism.require_grid, Gaussian)
+@implementation(Mechanism.require_grid, Gaussian)
 def _require_normal(
     law: Gaussian, sensitivity: float, source: ExactSource, entries: int = 1
 ) -> None:
@@ -98,7 +103,7 @@ def _require_normal(
     normal_scale(law, sensitivity, entries, step)
 
 
-@body(Mechanism.sample_exactly, Gaussian)
+@implementation(Mechanism.sample_exactly, Gaussian)
 def _normal(
     law: Gaussian, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -108,7 +113,7 @@ def _normal(
     return on_grid(values, step, partial(source.normal, scale))
 
 
-@body(Mechanism.require_grid, VectorNoise)
+@implementation(Mechanism.require_grid, VectorNoise)
 def _require_vector(
     law: VectorNoise, sensitivity: float, source: ExactSource, entries: int = 1
 ) -> None:
@@ -117,7 +122,7 @@ def _require_vector(
         law.of_one(scale).require_exact(moved, source)  # one entry each
 
 
-@body(Mechanism.sample_exactly, VectorNoise)
+@implementation(Mechanism.sample_exactly, VectorNoise)
 def _vector(
     law: VectorNoise, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -127,21 +132,21 @@ def _vector(
     return np.stack(drawn, axis=-1)
 
 
-@body(Mechanism.sample_exactly, DiscreteLaplace)
+@implementation(Mechanism.sample_exactly, DiscreteLaplace)
 def _discrete_laplace(
     law: DiscreteLaplace, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
     return as_int64(source.laplace(law.scale, values))
 
 
-@body(Mechanism.sample_exactly, DiscreteGaussian)
+@implementation(Mechanism.sample_exactly, DiscreteGaussian)
 def _discrete_normal(
     law: DiscreteGaussian, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
     return as_int64(source.normal(law.sigma, values))
 
 
-@body(Mechanism.sample_exactly, TruncatedDiscreteGaussian)
+@implementation(Mechanism.sample_exactly, TruncatedDiscreteGaussian)
 def _bounded_normal(
     law: TruncatedDiscreteGaussian, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -156,7 +161,7 @@ def _bounded_normal(
 # -- choices ---------------------------------------------------------------------------------------
 
 
-@body(Mechanism.require_grid, Choice)
+@implementation(Mechanism.require_grid, Choice)
 def _require_choice(law: Choice, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
     """Refuse Laplace noise, whose largest has no exact sampler yet."""
     if law.law is Noise.LAPLACE:
@@ -166,7 +171,7 @@ def _require_choice(law: Choice, sensitivity: float, source: ExactSource, entrie
         )
 
 
-@body(Mechanism.sample_exactly, Choice)
+@implementation(Mechanism.sample_exactly, Choice)
 def _choice(
     law: Choice, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -185,7 +190,7 @@ def _choice(
     return np.array(chosen, dtype=np.int64).reshape(values.shape[:-1])
 
 
-@body(Mechanism.sample_exactly, TopK)
+@implementation(Mechanism.sample_exactly, TopK)
 def _top_k(
     law: TopK, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -217,7 +222,7 @@ def _chosen(law: Choice, utilities: NDArray[Any], source: ExactSource) -> int:
             left.pop()
 
 
-@body(Mechanism.require_grid, SparseVector)
+@implementation(Mechanism.require_grid, SparseVector)
 def _require_sparse_vector(
     law: SparseVector, sensitivity: float, source: ExactSource, entries: int = 1
 ) -> None:
@@ -225,7 +230,7 @@ def _require_sparse_vector(
     _grid_of(law, source)
 
 
-@body(Mechanism.sample_exactly, SparseVector)
+@implementation(Mechanism.sample_exactly, SparseVector)
 def _sparse_vector(
     law: SparseVector, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -255,7 +260,7 @@ def _grid_of(law: SparseVector, source: ExactSource) -> tuple[float, list[float]
 # -- reports and counts ----------------------------------------------------------------------------
 
 
-@body(Mechanism.sample_exactly, RandomizedResponse)
+@implementation(Mechanism.sample_exactly, RandomizedResponse)
 def _response(
     law: RandomizedResponse, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -264,14 +269,14 @@ def _response(
     return np.where(lies, source.integers(law.k, values.shape), values)
 
 
-@body(Mechanism.sample_exactly, BitVectorResponse)
+@implementation(Mechanism.sample_exactly, BitVectorResponse)
 def _vector_of_bits(
     law: BitVectorResponse, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
     return _response(law.bit, values, sensitivity, source)
 
 
-@body(Mechanism.sample_exactly, UnaryEncoding)
+@implementation(Mechanism.sample_exactly, UnaryEncoding)
 def _bits(
     law: UnaryEncoding, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -281,7 +286,7 @@ def _bits(
     return np.where(own, true[..., None], other).astype(np.int64)
 
 
-@body(Mechanism.sample_exactly, SubsetSelection)
+@implementation(Mechanism.sample_exactly, SubsetSelection)
 def _subset(
     law: SubsetSelection, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -297,7 +302,7 @@ def _subset(
     return bits.reshape(*values.shape, law.k)
 
 
-@body(Mechanism.sample_exactly, Shuffled)
+@implementation(Mechanism.sample_exactly, Shuffled)
 def _shuffled(
     law: Shuffled, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -317,7 +322,7 @@ def _permutation(size: int, source: ExactSource) -> list[int]:
     return order
 
 
-@body(Mechanism.sample_exactly, StableHistogram)
+@implementation(Mechanism.sample_exactly, StableHistogram)
 def _counts(
     law: StableHistogram, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:
@@ -325,7 +330,7 @@ def _counts(
     return law.shown(values, as_int64(draw(law.scale, values)))
 
 
-@body(Mechanism.sample_exactly, PrivateSelection)
+@implementation(Mechanism.sample_exactly, PrivateSelection)
 def _selection(
     law: PrivateSelection, values: NDArray[Any], sensitivity: float, source: ExactSource
 ) -> NDArray[Any]:

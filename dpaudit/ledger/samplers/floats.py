@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.validate import shown
 from dpaudit.ledger.samplers import streams  # noqa: F401  # their bodies are registered too
@@ -34,8 +34,13 @@ from dpaudit.mechanisms.bit_vectors import BitVectorResponse
 from dpaudit.mechanisms.black_box import BlackBox, Opaque
 from dpaudit.mechanisms.choice import Choice, SparseVector, TopK
 from dpaudit.mechanisms.integers import DiscreteGaussian, DiscreteLaplace, StableHistogram
+from dpaudit.mechanisms.local_randomizers import (
+    RandomizedResponse,
+    Shuffled,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.reports import RandomizedResponse, Shuffled, SubsetSelection, UnaryEncoding
 from dpaudit.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian
 from dpaudit.plan import PrivateSelection
 
@@ -45,7 +50,7 @@ Shape = tuple[int, ...]
 # -- noise on numbers ------------------------------------------------------------------------------
 
 
-@body(Mechanism.sample, AdditiveNoise)
+@implementation(Mechanism.sample, AdditiveNoise)
 def _added(law: AdditiveNoise, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Values plus noise."""
     noise = law.noise(values.shape, rng)
@@ -54,23 +59,23 @@ def _added(law: AdditiveNoise, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return released
 
 
-@body(AdditiveNoise.noise, Laplace)
+@implementation(AdditiveNoise.noise, Laplace)
 def _laplace(law: Laplace, shape: Shape, rng: Rng) -> Floats:
     return rng.laplace(scale=law.scale, size=shape)
 
 
-@body(AdditiveNoise.noise, Gaussian)
+@implementation(AdditiveNoise.noise, Gaussian)
 def _normal(law: Gaussian, shape: Shape, rng: Rng) -> Floats:
     return rng.normal(scale=law.sigma, size=shape)
 
 
-@body(AdditiveNoise.noise, VectorNoise)
+@implementation(AdditiveNoise.noise, VectorNoise)
 def _vector(law: VectorNoise, shape: Shape, rng: Rng) -> Floats:
     drawn: Floats = getattr(rng, law.of_one.numpy_law)(scale=law.scales, size=shape)
     return drawn
 
 
-@body(AdditiveNoise.noise, TruncatedLaplace)
+@implementation(AdditiveNoise.noise, TruncatedLaplace)
 def _truncated(law: TruncatedLaplace, shape: Shape, rng: Rng) -> Floats:
     """A sign, and a size by the inverse of its distribution."""
     reach = math.expm1(-law.bound / law.scale)
@@ -78,7 +83,7 @@ def _truncated(law: TruncatedLaplace, shape: Shape, rng: Rng) -> Floats:
     return np.asarray(rng.choice([-1.0, 1.0], shape) * size)
 
 
-@body(AdditiveNoise.noise, Staircase)
+@implementation(AdditiveNoise.noise, Staircase)
 def _staircase(law: Staircase, shape: Shape, rng: Rng) -> Floats:
     """Sign, level, part and place within it (Geng and Viswanath 2014, Algorithm 1)."""
     (step, inner), place = law.steps, rng.random(shape)
@@ -88,7 +93,7 @@ def _staircase(law: Staircase, shape: Shape, rng: Rng) -> Floats:
     return np.asarray(rng.choice([-law.width, law.width], shape) * (level + within))
 
 
-@body(AdditiveNoise.noise, DiscreteLaplace)
+@implementation(AdditiveNoise.noise, DiscreteLaplace)
 def _two_sided_geometric(law: DiscreteLaplace, shape: Shape, rng: Rng) -> NDArray[np.int64]:
     """The difference of two geometric draws."""
     success = -math.expm1(-1 / law.scale)
@@ -97,7 +102,7 @@ def _two_sided_geometric(law: DiscreteLaplace, shape: Shape, rng: Rng) -> NDArra
     return drawn
 
 
-@body(AdditiveNoise.noise, DiscreteGaussian)
+@implementation(AdditiveNoise.noise, DiscreteGaussian)
 def _discrete_normal(law: DiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[np.int64]:
     """Rejection from a discrete Laplace law (Canonne, Kamath and Steinke 2020, Algorithm 3).
 
@@ -119,7 +124,7 @@ def _discrete_normal(law: DiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[n
     return np.concatenate(drawn).reshape(shape)
 
 
-@body(AdditiveNoise.noise, TruncatedDiscreteGaussian)
+@implementation(AdditiveNoise.noise, TruncatedDiscreteGaussian)
 def _bounded_normal(law: TruncatedDiscreteGaussian, shape: Shape, rng: Rng) -> NDArray[np.int64]:
     """Drawn anew where it is beyond the bound."""
     whole = DiscreteGaussian(law.sigma)
@@ -129,7 +134,7 @@ def _bounded_normal(law: TruncatedDiscreteGaussian, shape: Shape, rng: Rng) -> N
 # -- choices ---------------------------------------------------------------------------------------
 
 
-@body(Mechanism.sample, Choice)
+@implementation(Mechanism.sample, Choice)
 def _choice(law: Choice, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """The largest of utilities with noise."""
     noise = getattr(rng, law.law.value)(size=values.shape)
@@ -137,7 +142,7 @@ def _choice(law: Choice, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return chosen
 
 
-@body(Mechanism.sample, TopK)
+@implementation(Mechanism.sample, TopK)
 def _top_k(law: TopK, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """The largest of those that are left, relative to the best of them: no gap is lost."""
     noise, left = rng.gumbel(size=values.shape), np.array(values)
@@ -148,7 +153,7 @@ def _top_k(law: TopK, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return chosen
 
 
-@body(Mechanism.sample, SparseVector)
+@implementation(Mechanism.sample, SparseVector)
 def _sparse_vector(law: SparseVector, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """One run over each vector."""
     first, second, third = law.scales
@@ -161,27 +166,27 @@ def _sparse_vector(law: SparseVector, values: NDArray[Any], rng: Rng) -> NDArray
 # -- reports and counts ----------------------------------------------------------------------------
 
 
-@body(Mechanism.sample, RandomizedResponse)
+@implementation(Mechanism.sample, RandomizedResponse)
 def _response(law: RandomizedResponse, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """The truth, or a uniform answer."""
     lies = rng.random(values.shape) < law.p
     return np.where(lies, rng.integers(law.k, size=values.shape), values)
 
 
-@body(Mechanism.sample, BitVectorResponse)
+@implementation(Mechanism.sample, BitVectorResponse)
 def _vector_of_bits(law: BitVectorResponse, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Each bit on its own."""
     return _response(law.bit, values, rng)
 
 
-@body(Mechanism.sample, UnaryEncoding)
+@implementation(Mechanism.sample, UnaryEncoding)
 def _bits(law: UnaryEncoding, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """All bits at once."""
     own = law.is_answer(values)
     return (rng.random(own.shape) < np.where(own, law.keep, law.lie)).astype(np.int64)
 
 
-@body(Mechanism.sample, SubsetSelection)
+@implementation(Mechanism.sample, SubsetSelection)
 def _subset(law: SubsetSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """The first ω answers in random order, that of the truth at its head unless blind."""
     own, blind = law.is_answer(values), rng.random(values.shape) < law.p
@@ -189,7 +194,7 @@ def _subset(law: SubsetSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any
     return (places.argsort(axis=-1).argsort(axis=-1) < law.members).astype(np.int64)
 
 
-@body(Mechanism.sample, Shuffled)
+@implementation(Mechanism.sample, Shuffled)
 def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Each answer randomised, then sorted; of several questions one is drawn for each user."""
     if law.questions is not None:
@@ -198,13 +203,13 @@ def _shuffled(law: Shuffled, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return law.sorted(law.local.sample(values, rng))
 
 
-@body(Mechanism.sample, StableHistogram)
+@implementation(Mechanism.sample, StableHistogram)
 def _counts(law: StableHistogram, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """Noisy counts, and 0 for those that are not told."""
     return law.shown(values, values + law.noise.noise(values.shape, rng))
 
 
-@body(Mechanism.sample, PrivateSelection)
+@implementation(Mechanism.sample, PrivateSelection)
 def _selection(law: PrivateSelection, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """The candidate of each run, where the value is their number; it is drawn once.
 
@@ -220,7 +225,7 @@ def _selection(law: PrivateSelection, values: NDArray[Any], rng: Rng) -> NDArray
 # -- laws that are only stated ---------------------------------------------------------------------
 
 
-@body(Mechanism.sample, Opaque)
+@implementation(Mechanism.sample, Opaque)
 def _opaque(law: Opaque, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     """One call of the author's sampler for each run.
 
@@ -233,7 +238,7 @@ def _opaque(law: Opaque, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     return np.stack(released) if released else np.empty(values.shape)
 
 
-@body(Mechanism.sample, BlackBox)
+@implementation(Mechanism.sample, BlackBox)
 def _unknown(law: BlackBox, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     raise UnsupportedError(
         f"{law.kind} declares only its privacy; run the library that it stands for."

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base import validate
-from dpaudit.base.by_class import body
+from dpaudit.base.by_class import implementation
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
@@ -180,7 +180,7 @@ def noise_stream(
     return stream
 
 
-@body(Factorization.stream, Toeplitz)
+@implementation(Factorization.stream, Toeplitz)
 class _ConvolutionStream(NoiseStream):
     """All node noise so far, convolved with the decoder's column block by block."""
 
@@ -211,7 +211,7 @@ class _ConvolutionStream(NoiseStream):
         return drawn + len(self._block)
 
 
-@body(Factorization.stream, OwnMatrix)
+@implementation(Factorization.stream, OwnMatrix)
 class _MatrixStream(NoiseStream):
     """All node noise so far, and a row of the decoder for each step."""
 
@@ -231,7 +231,7 @@ class _MatrixStream(NoiseStream):
         return self.taken
 
 
-@body(Factorization.stream, BufferedToeplitz)
+@implementation(Factorization.stream, BufferedToeplitz)
 class _BufferedStream(NoiseStream):
     """One exponentially decaying sum of node noise for each buffer; the first does not decay."""
 
@@ -268,7 +268,7 @@ class _StackStream(NoiseStream):
         return len(self._stack)
 
 
-@body(Factorization.stream, BinaryTree)
+@implementation(Factorization.stream, BinaryTree)
 class _BinaryStream(_StackStream):
     """The arrays are partial sums over the nodes."""
 
@@ -280,7 +280,7 @@ class _BinaryStream(_StackStream):
         return self._stack[-1]
 
 
-@body(Factorization.stream, HonakerTree)
+@implementation(Factorization.stream, HonakerTree)
 class _HonakerStream(_StackStream):
     """The arrays are estimates of the nodes, merged as siblings complete."""
 
@@ -364,19 +364,19 @@ class StepSums(PrefixSums):
         return released
 
 
-@body(Stepwise.start, Continual)
+@implementation(Stepwise.start, Continual)
 def _prefix_sums(law: Continual, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
     """Adds up, and keeps the state of its noise."""
     return PrefixSums(shape, _noise_of(law, shape, rng), law.is_symmetric)
 
 
-@body(Stepwise.start, IndividualGaussian)
+@implementation(Stepwise.start, IndividualGaussian)
 def _step_sums(law: IndividualGaussian, shape: Sequence[int], rng: np.random.Generator) -> StepSums:
     """Each step on its own."""
     return StepSums(shape, _FreshNoise(law.steps, NodeNoise(shape, law.sigma, rng)), False)
 
 
-@body(Mechanism.sample, Continual)
+@implementation(Mechanism.sample, Continual)
 def _whole(law: Continual, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
     """Prefix sums plus the noise of the factorisation's stream."""
     stream = _noise_of(law, (len(values), *values.shape[2:]), rng)

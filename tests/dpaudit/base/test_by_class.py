@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dpaudit.base.by_class import body, by_class, owner
+from dpaudit.base.by_class import by_class, implementation, owner
 from dpaudit.mechanisms import Gaussian, Laplace, Mechanism
 
 
@@ -36,7 +36,7 @@ class Beside(Shape):
         return "beside"
 
 
-@body(Shape.name, Square)
+@implementation(Shape.name, Square)
 def _square(shape, ending=""):
     return f"square of {type(shape).__name__}{ending}"
 

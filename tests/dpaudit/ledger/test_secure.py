@@ -332,12 +332,12 @@ def test_a_scale_below_every_grid_is_refused_before_a_charge(mechanism):
 )
 def test_an_event_is_decided_by_64_bits(rate, words, happened, monkeypatch):
     made = np.array(words, dtype=np.uint64).tobytes()
-    monkeypatch.setattr("dpaudit.ledger.secure.secrets.token_bytes", lambda size: made)
+    monkeypatch.setattr("dpaudit.ledger.exact_noise.secrets.token_bytes", lambda size: made)
     assert SecureNoise().events(rate, (len(words),)).tolist() == [bool(each) for each in happened]
 
 
 def test_at_the_edge_the_rest_of_the_rate_decides(monkeypatch):
     """P = 2^-65: of words of 64 zeros half."""
-    monkeypatch.setattr("dpaudit.ledger.secure.secrets.token_bytes", bytes)
+    monkeypatch.setattr("dpaudit.ledger.exact_noise.secrets.token_bytes", bytes)
     drawn = SecureNoise().events(2.0**-65, (4000,))
     assert abs(drawn.mean() - 0.5) < 5 / 4000**0.5  # misses once in 10^6 at most

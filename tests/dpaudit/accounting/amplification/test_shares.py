@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
 from dpaudit.accounting import Interval, compose, for_group
-from dpaudit.accounting.amplification.covered import fallback
+from dpaudit.accounting.amplification.reductions import fallback
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.ledger.account import Account
 from dpaudit.mechanisms import (

@@ -22,12 +22,12 @@ from dpaudit.accounting.amplification.fixed_size import (
     ReplacedPair,
     fixed_size_moments,
 )
-from dpaudit.accounting.amplification.known_participation import KnownPair, KnownParticipation
-from dpaudit.accounting.amplification.revealed import (
+from dpaudit.accounting.amplification.known_kind import (
     RevealedAmplification,
     RevealedPair,
     TimesPair,
 )
+from dpaudit.accounting.amplification.known_participation import KnownPair, KnownParticipation
 from dpaudit.accounting.pld.accountant import compose_terms
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.base.errors import UnsupportedError

@@ -21,8 +21,8 @@ from dpaudit.accounting import Interval, compose, guarantee, guarantees
 from dpaudit.accounting.amplification import PlainPair
 from dpaudit.accounting.pld import direction
 from dpaudit.accounting.pld.accountant import PLDAccountant, PLDComposition, compose_terms
+from dpaudit.accounting.pld.bounds import ComposedLaw
 from dpaudit.accounting.pld.engine import Grid, compose_on
-from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms import (
     DiscreteGaussian,

@@ -14,8 +14,8 @@ from scipy.stats import norm
 
 from dpaudit.accounting.amplification import DirectedPair, PlainPair
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
-from dpaudit.accounting.pld.law import NEAR, Tally, layers
-from dpaudit.accounting.pld.spectrum import Composer, Tilt, discretise, drift, tilt_transform
+from dpaudit.accounting.pld.bounds import NEAR, Tally, layers
+from dpaudit.accounting.pld.grid import Composer, Tilt, discretise, drift, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (

@@ -17,10 +17,10 @@ from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import DirectedPair, PlainPair
 from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.accounting.pld.accountant import PLDAccountant
+from dpaudit.accounting.pld.bounds import ComposedLaw, Frame
 from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.engine import compose_on, plan_grid
 from dpaudit.accounting.pld.incremental import IncrementalPLD
-from dpaudit.accounting.pld.law import ComposedLaw, Frame
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import (

@@ -41,7 +41,7 @@ class Uncopied:
         )
 
 
-class OwnProcess(Uncopied):
+class ProcessBound(Uncopied):
     """What nobody may copy or send, and no other process may use."""
 
     def __init__(self) -> None:

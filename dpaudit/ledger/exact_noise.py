@@ -34,7 +34,7 @@ from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.optional_import import optional_import
 from dpaudit.base.provenance import EXACT
 from dpaudit.ledger.entry import Entry, ExternalDraw
-from dpaudit.ledger.own_process import OwnProcess
+from dpaudit.ledger.process_bound import ProcessBound
 from dpaudit.ledger.samplers import exact, floats  # noqa: F401  # before a release, not within it
 from dpaudit.ledger.samplers.grid import WIDEST
 from dpaudit.ledger.samplers.streams import PrefixSums
@@ -46,7 +46,7 @@ GRID_BITS = 40
 """The grid has between 2^40 and 2^41 steps to the scale of the noise."""
 
 
-class SecureNoise(OwnProcess):
+class SecureNoise(ProcessBound):
     """Draws all noise of a ledger from exact samplers with entropy of the operating system.
 
     ``Ledger(plan, noise=SecureNoise())``. There is no seed, on purpose. It draws in the process

@@ -72,8 +72,8 @@ from dpaudit.plan import (
 from dpaudit.plan import Invocation as Use
 
 
-def covered(use: Use) -> Use:
-    """The invocation, or one that costs no less, of which a theorem speaks; not to be given again.
+def cover(use: Use) -> Use:
+    """Return the invocation, or one of no smaller cost, of which a theorem speaks; once for each.
 
     Its count is how many uses stand for those of the declared one.
 
@@ -148,7 +148,7 @@ def _turns(use: Use, sampling: CyclicPoissonSampling) -> Use:
     if sampling.size is None or sampling.population is None:
         return one
     cut = TruncatedPoissonSampling(sampling.rate, sampling.size, sampling.population)
-    return covered(replace(one, sampling=cut))
+    return cover(replace(one, sampling=cut))
 
 
 def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
@@ -157,7 +157,7 @@ def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
         drawn: Sampling = PoissonSampling(sampling.rate, contribution=sampling.contribution)
         if sampling.size < sampling.population:
             drawn = FixedSizeSampling(sampling.size, sampling.population)
-        return covered(replace(use, sampling=drawn))
+        return cover(replace(use, sampling=drawn))
     if is_absent(use):
         return _steps(use, 2)
     part = part_bound(sampling, use)
@@ -196,11 +196,11 @@ def fallback(use: Use) -> tuple[str, str] | None:
     """Tell what is counted in place of an invocation, and which declaration would cost less.
 
     Raises:
-        UnsupportedError: as :func:`covered`.
+        UnsupportedError: as :func:`cover`.
     """
     if use.sensitivity == 0:
         return None
-    instead = covered(use)
+    instead = cover(use)
     drawn = amplification(instead.sampling, instead)
     kind = "" if use.sampling is None else f"{use.sampling.kind} samples under {use.relation}"
     if isinstance(drawn, KnownParticipation):

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.accounting.pld.spectrum import UNIT, GridLoss, Spectrum, Tilt, TiltedLaw
+from dpaudit.accounting.pld.grid import UNIT, GridLoss, Spectrum, Tilt, TiltedLaw
 from dpaudit.mechanisms.pairs import Floats
 
 _NEARBY = 2.5

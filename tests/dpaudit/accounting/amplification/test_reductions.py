@@ -13,7 +13,7 @@ import pytest
 from accounting_builders import plan, poisson, use
 
 from dpaudit.accounting import compose, for_group, guarantee
-from dpaudit.accounting.amplification import covered, fallback
+from dpaudit.accounting.amplification import cover, fallback
 from dpaudit.accounting.terms import directed
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
@@ -162,7 +162,7 @@ def test_without_a_need_an_invocation_stands_for_itself() -> None:
         use(Gaussian(1.0), 0.0, sampling=FixedSizeSampling(1, 3)),
         use(PureBlackBox(1.0), 0.0, relation=ReplaceOne(), sampling=poisson(0.1)),
     ):
-        assert covered(declared) is declared
+        assert cover(declared) is declared
         assert fallback(declared) is None
 
 
@@ -177,7 +177,7 @@ def test_without_a_need_an_invocation_stands_for_itself() -> None:
 )
 def test_another_unit_in_the_place_of_one_is_two_steps(mechanism: Mechanism, two: object) -> None:
     declared = use(mechanism, sampling=FixedSizeSampling(1, 4), at="here")
-    instead = covered(declared)
+    instead = cover(declared)
     assert (instead.mechanism, instead.sampling) == (two, poisson(0.25))
     assert instead.sensitivity == (2 if mechanism == two else 1)
     said = fallback(declared)
@@ -186,12 +186,12 @@ def test_another_unit_in_the_place_of_one_is_two_steps(mechanism: Mechanism, two
 
 
 def test_two_steps_of_a_failure_are_more_than_two_failures() -> None:
-    box = covered(use(ApproximateBlackBox(0.5, 1e-6), sampling=FixedSizeSampling(1, 4))).mechanism
+    box = cover(use(ApproximateBlackBox(0.5, 1e-6), sampling=FixedSizeSampling(1, 4))).mechanism
     assert isinstance(box, ApproximateBlackBox)
     assert box.delta == pytest.approx(1e-6 * (1 + math.exp(0.5)))
     lost = use(Opaque("x", 1.0), sampling=FixedSizeSampling(1, 4), at="here")
     with pytest.raises(UnsupportedError, match="opaque at 'here' has fixed-size"):
-        covered(lost)
+        cover(lost)
 
 
 TREE = ContinualGaussian(sigma=1.0, factorization=BinaryTree(64), participations=1)
@@ -221,7 +221,7 @@ def test_in_a_subset_another_unit_brings_its_own_steps() -> None:
     """Whoever is drawn in the place of a unit contributes at steps of its own, fixed or not."""
     shared = replace(TREE, fixed_steps=True)
     drawn = use(shared, relation=ReplaceOne(), sampling=FixedSizeSampling(1, 4))
-    assert covered(drawn).sensitivity == pytest.approx(math.sqrt(2))
+    assert cover(drawn).sensitivity == pytest.approx(math.sqrt(2))
 
 
 def test_whose_sample_is_known_says_what_would_help() -> None:

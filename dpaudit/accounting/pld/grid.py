@@ -9,7 +9,7 @@ grid for a single use.
 
 Write D for the step from L to its grid point. Given L it has two values h apart, E[e^(−D)] = 1, and
 0 ≤ E[D] ≤ κ(h) (:func:`drift`). The lower end of an interval follows from these three facts alone,
-see :mod:`dpaudit.accounting.pld.law`.
+see :mod:`dpaudit.accounting.pld.bounds`.
 
 *Composition* is under an exponential tilt. The masses of each loss are weighted by e^(θx) and
 normalised before they are transformed (Esscher tilting). The part of the composed law that decides
