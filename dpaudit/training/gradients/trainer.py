@@ -28,7 +28,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from torch import nn
 
-from dpaudit.accounting import AccountantName, compose
 from dpaudit.base import validate
 from dpaudit.base.errors import (
     BudgetExceededError,
@@ -37,12 +36,12 @@ from dpaudit.base.errors import (
     UnsupportedError,
 )
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord
+from dpaudit.certificate import Certificate, Finding, SubjectRecord
 from dpaudit.ledger import Ledger, Stream
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.project.targets import code_hash
-from dpaudit.training.certifying import certify_training
+from dpaudit.training.certifying import LedgerTraining, Wanted
 from dpaudit.training.declared import Adaptive as Adaptive
 from dpaudit.training.declared import invocations_at, is_correlated
 from dpaudit.training.gradients.batches import (
@@ -61,18 +60,8 @@ _found = FindingTable(__name__)
 _SEEDS: WeakKeyDictionary[Ledger, dict[str, int]] = WeakKeyDictionary()
 """Of the order of batches, by label: one for each, whoever goes on with it."""
 
-NOT_COVERED = (
-    "That the loss reads nothing but its parameters and its one example: it runs in the process "
-    "that holds the data.",
-    "Anything computed from the data beside the training, such as statistics of the inputs, a "
-    "validation score on training rows, or parameters to begin with.",
-    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
-    "anything but noisy gradients.",
-    "That a training breaks off, and how long a step takes.",
-)
 
-
-class Trainer:
+class Trainer(LedgerTraining):
     """The steps of a training, each a dict of noisy mean gradients by the name of a parameter.
 
     ``for gradients in trainer: optimizer.step()`` is a training: the gradients are with the
@@ -110,6 +99,17 @@ class Trainer:
         PlanMismatchError: if the plan protects rows and the training clips users, or otherwise.
         UnsupportedError: if the loss cannot be mapped, or the plan declares no clipped sums.
     """
+
+    usual_name = "training"
+    not_covered = (
+        "That the loss reads nothing but its parameters and its one example: it runs in the "
+        "process that holds the data.",
+        "Anything computed from the data beside the training, such as statistics of the inputs, a "
+        "validation score on training rows, or parameters to begin with.",
+        "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
+        "anything but noisy gradients.",
+        "That a training breaks off, and how long a step takes.",
+    )
 
     def __init__(
         self,
@@ -266,21 +266,6 @@ class Trainer:
         labels = {each.at for each in self.declared}
         return sum(entry.invocation.at in labels for entry in self.ledger)
 
-    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
-        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
-
-        It promises nothing of a training that stops because of it; the certificate says what is
-        proved of the whole.
-
-        Args:
-            delta: δ, as in the certificate.
-            accountant: whose bound is wanted.
-        """
-        validate.probability(delta=delta)
-        if not len(self.ledger):
-            return 0.0
-        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
-
     def findings(self) -> tuple[Finding, ...]:
         """Return what a reader of the certificate must know of this training."""
         dtype = str(self._sums.dtype).removeprefix("torch.")
@@ -290,46 +275,16 @@ class Trainer:
             found.append(_found("steps-before", earlier=self._earlier))
         return tuple(found)
 
-    def certificate(
-        self,
-        delta: float | None = None,
-        *,
-        claim: Claim | None = None,
-        accountant: AccountantName | str = AccountantName.BEST,
-        name: str = "training",
-        findings: Sequence[Finding] = (),
-    ) -> Certificate:
-        """Certify the training.
-
-        The guarantee is that of the declared plan, at most, or that of the filter that is the
-        ledger's budget, if it is less. One that ended early closes its ledger first. Of a journal
-        that is closed it holds the head, so that ``dpaudit verify --ledger`` takes both.
-
-        Args:
-            delta: δ of the guarantee; the claim's where not given.
-            claim: what is stated.
-            accountant: whose proof is wanted.
-            name: of the training.
-            findings: known besides.
-
-        Raises:
-            PlanMismatchError: if steps are left, and neither the ledger is closed nor its budget
-                used up.
-            InputError: if δ is missing or invalid.
-        """
+    def _certified(self, wanted: Wanted) -> Certificate:
         if not (self.ledger.closed or self.exceeded):
             self.ledger.check()
         own = self.charged == (self.taken if self._stream is None else 1)  # all by this one
-        return certify_training(
-            self.ledger,
-            self._subject(name),
-            delta=delta,
-            claim=claim,
-            accountant=accountant,
-            findings=(*self.findings(), *findings),
-            not_covered=NOT_COVERED,
-            summary={"noisy_steps": self._earlier + self.taken},
-            labels=[each.at for each in self.declared] if own else (),
+        return self.recorded(
+            wanted,
+            self._subject(wanted.name),
+            self.findings(),
+            {"noisy_steps": self._earlier + self.taken},
+            [each.at for each in self.declared] if own else (),
         )
 
     def _subject(self, name: str) -> SubjectRecord:

@@ -8,7 +8,7 @@ to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Sampler, default_collate
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.ledger.units import Name, Whole, distinct_names
 from dpaudit.plan import PrivacyUnit
 from dpaudit.training.opacus.step import clips_in_the_loss
 
@@ -163,46 +164,27 @@ def _leaves(batch: Any) -> list[Any]:
     return [leaf for each in parts for leaf in _leaves(each)]
 
 
-def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]:
+def _groups(users: object, rows: int, among: object) -> list[list[int]]:
     """Return the rows of each user."""
-    users = _names("users", users)
-    if len(users) != rows:
+    names, codes = _distinct("users", users)
+    if len(codes) != rows:
         raise InputError("users has more or fewer names than data has rows; give one for each row.")
-    groups: dict[Hashable, list[int]] = {name: [] for name in _names("among", among or ())}
-    for row, name in enumerate(users):
-        if among is not None and name not in groups:
-            raise InputError("among lacks a user that has rows; it must have all of them.")
-        groups.setdefault(name, []).append(row)
     if not rows:
         raise InputError("data has no rows; a training needs some.")
+    everyone = names if among is None else _distinct("among", among)[0]
+    groups: dict[Name, list[int]] = {name: [] for name in everyone}
+    if not groups.keys() >= set(names):
+        raise InputError("among lacks a user that has rows; it must have all of them.")
+    for row, code in enumerate(codes.tolist()):
+        groups[names[code]].append(row)
     return list(groups.values())
 
 
-def _names(of: str, given: Any) -> Sequence[Hashable]:
-    """Read names that are equal for one user alone, and always for that one."""
-    if isinstance(given, range):
-        return given
-    wrong = isinstance(given, Mapping | Set) or not isinstance(given, Iterable)
-    # Of tensors and arrays the values: a tensor is equal to itself alone.
-    parts = [] if wrong else given.tolist() if hasattr(given, "tolist") else given
+def _distinct(field: str, names: object) -> tuple[list[Name], Whole]:
     try:
-        names = [each.item() if hasattr(each, "item") else each for each in parts]
-        wrong |= len(set(map(type, names))) > 1 or not all(map(_is_name, set(names)))
-    except (TypeError, ValueError, RuntimeError):
-        wrong = True
-    if wrong:
-        raise InputError(
-            f"{of} has names that are of several kinds, missing (None, NaN) or none at all, so "
-            "that one user may become several; give a list of texts, or of integers."
-        )
-    return names
-
-
-def _is_name(name: Any) -> bool:
-    if isinstance(name, tuple):
-        return all(map(_is_name, name))
-    kind: Any = type(name)
-    return name is not None and kind.__eq__ is not object.__eq__ and bool(name == name)
+        return distinct_names(names)
+    except InputError as error:
+        raise InputError(str(error).replace("units", field, 1)) from None
 
 
 class UserSums:
