@@ -171,7 +171,7 @@ def test_three_epochs_on_digits_agree_with_opacus(tmp_path):
 
 def test_core_and_package_import_without_torch():
     code = (
-        "import sys, dpaudit, dpaudit.training, private_bo;"
+        "import sys, dpaudit, dpaudit.training.membership, private_bo;"
         "dpaudit.Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=1);"
         "sys.exit(', '.join({'torch', 'opacus'} & set(sys.modules)) or 0)"
     )
