@@ -193,7 +193,7 @@ def test_users_with_all_their_rows(tmp_path):
         tmp_path, declared=plan(unit="user"), users=[n // 4 for n in range(SIZE)], seed=1
     )
     trainer.train()
-    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert trainer.training.certificate(1e-5, accountant="rdp").verdict is Verdict.CERTIFIED
     assert max(each.actual_batch_size for each in trainer.training.steps) <= SIZE // 4
 
 
@@ -258,7 +258,7 @@ def test_batches_that_nobody_is_in_are_steps_too(tmp_path):
         expected_batch_size=1,
     )
     trainer.train()
-    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert trainer.training.certificate(1e-5, accountant="rdp").verdict is Verdict.CERTIFIED
     assert min(each.actual_batch_size for each in trainer.training.steps) == 0
 
 
@@ -278,7 +278,7 @@ def test_other_settings_are_honoured_or_harmless(tmp_path, names):
     metrics = trainer.train().metrics
     assert not any("mem" in name for name in metrics)  # which tells how large a batch was
     training = trainer.training
-    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert training.certificate(1e-5, accountant="rdp").verdict is Verdict.CERTIFIED
     assert {each.max_grad_norm for each in training.steps} == {0.5}
     assert len({each.actual_batch_size for each in training.steps}) > 1
 
@@ -347,7 +347,7 @@ def test_a_model_that_is_made_by_a_function_is_the_one_that_is_trained(tmp_path)
         expected_batch_size=6,
     )
     trainer.train()
-    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert trainer.training.certificate(1e-5, accountant="rdp").verdict is Verdict.CERTIFIED
 
 
 def test_a_language_model_with_adapters_is_a_language_model(tmp_path):

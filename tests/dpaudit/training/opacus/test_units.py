@@ -5,6 +5,7 @@ import pytest
 import torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus_trainings import certified, errors, verdict
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
@@ -15,7 +16,6 @@ from dpaudit import (
     Ledger,
     Plan,
     PlanMismatchError,
-    Severity,
     UnsupportedError,
     Verdict,
     ZeroOut,
@@ -73,10 +73,6 @@ def train(model, optimizer, loader, change=lambda x, y: (x, y)):
         optimizer.step()
 
 
-def errors(certificate):
-    return {each.rule for each in certificate.findings if each.severity is Severity.ERROR}
-
-
 # -- users -------------------------------------------------------------------------------------
 
 
@@ -105,7 +101,7 @@ def test_each_user_is_clipped_as_one(combine):
         found = torch.cat([p.summed_grad.flatten() for p in optimizer.params])
         assert torch.allclose(found, total, atol=1e-5)
         assert training.steps[-1].actual_batch_size == drawn
-    certificate = training.certificate(1e-5)
+    certificate = training.certificate(1e-5, accountant="rdp")
     assert certificate.verdict is Verdict.CERTIFIED
     assert str(certificate.plan.unit) == "user"
 
@@ -248,7 +244,7 @@ def test_what_is_drawn_and_clipped_is_what_the_plan_protects(unit, loader, right
     if right:
         training, *parts = made(given, plan(unit=unit), **settings)
         train(*parts)
-        drawn = training.certificate(1e-5).subject.configuration["gradient"]["units"]
+        drawn = certified(training).subject.configuration["gradient"]["units"]
         assert drawn == ("rows" if unit == "Data point" else "users")
         return
     ledger = Ledger(plan(unit=unit))
@@ -276,7 +272,7 @@ def test_workers_shapes_and_empty_batches():
     sizes = [each.actual_batch_size for each in training.steps]
     assert 0 in sizes
     assert max(sizes) > 0
-    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert verdict(training) is Verdict.CERTIFIED
 
 
 @pytest.mark.parametrize(
@@ -328,10 +324,10 @@ def test_truncated_batches_are_declared_and_drawn():
     train(model, optimizer, loader)
     sizes = [each.actual_batch_size for each in training.steps]
     assert max(sizes) <= 14
-    certificate = training.certificate(1e-5)
+    certificate = training.certificate(1e-5, accountant="rdp")
     assert certificate.verdict is Verdict.CERTIFIED
-    whole = guarantee(plan(relation=ZeroOut()), 1e-5).epsilon
-    alone = guarantee(plan(relation=ZeroOut(), sample_rate=1.0), 1e-5).epsilon
+    whole = guarantee(plan(relation=ZeroOut()), 1e-5, "rdp").epsilon
+    alone = guarantee(plan(relation=ZeroOut(), sample_rate=1.0), 1e-5, "rdp").epsilon
     assert whole < certificate.guarantee.epsilon < alone
 
 
@@ -360,9 +356,7 @@ def test_another_truncation_than_the_loaders_is_found(declared, most, rule):
         PoissonLoader(rows(40), sample_rate=RATE, most=most), declared
     )
     train(model, optimizer, loader)
-    certificate = training.certificate(1e-5)
-    assert certificate.verdict is Verdict.UNPROVEN
-    assert rule in errors(certificate)
+    assert rule in errors(training)
 
 
 def test_a_truncated_plan_needs_all_of_its_numbers():
