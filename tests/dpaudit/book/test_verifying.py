@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from booking import ask, filled, forged, gaussian
+from booking import ask, filled, forged, gaussian, opened, ran
 from sqlalchemy import text
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
@@ -17,12 +17,8 @@ from dpaudit.book import BudgetRecord, limit_of, verify_book
 def used(book, tmp_path):
     """A book with a release that gave something back, one that is reserved, and one refused."""
     filled(book, rho=1.0)
-    reserved = ask(book, plan := gaussian(count=4))
-    with Ledger(
-        plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    ) as ledger:
-        ledger.release(plan.invocations[0].mechanism, 0.5)
-        ledger.close()
+    reserved = ask(book, gaussian(count=4))
+    ran(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     ask(book, gaussian(3.0))
     with pytest.raises(BudgetExceededError):
@@ -132,9 +128,10 @@ def test_a_log_that_was_written_anew_must_still_add_up(used, change, said):
         verify_book(used)
 
 
-def released(book, reserved, times=1, **more):
-    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved, **more)
-    for _ in range(times):
+def released(reserved):
+    """All that was reserved, without a journal."""
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    for _ in range(4):
         ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
     ledger.close()
 
@@ -151,16 +148,16 @@ def set_back(book, reserved, status):
 
 def test_a_release_that_was_made_to_run_again_is_found(book):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    released(book, reserved, 4)
+    released(reserved)
     set_back(book, reserved, "reserved")
-    released(book, book.reservation(reserved.id, by="ann"), 4)
+    released(book.reservation(reserved.id, by="ann"))
     with pytest.raises(TamperedError, match=r"has started of release R\d, which was running"):
         verify_book(book)
 
 
 def test_a_release_that_was_given_back_twice_is_found(book, tmp_path):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    released(book, reserved, 1, journal=tmp_path / "j", anchor=reserved)
+    ran(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     set_back(book, reserved, "running")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
@@ -170,9 +167,7 @@ def test_a_release_that_was_given_back_twice_is_found(book, tmp_path):
 
 def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    ledger = Ledger(
-        reserved.plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    )
+    ledger = opened(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j", abandoned="stop")
     set_back(book, reserved, "running")
     ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
