@@ -39,7 +39,7 @@ from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 from dpaudit.training.certifying import LedgerTraining, Wanted, ended_early
-from dpaudit.training.declared import invocations_at, is_correlated
+from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
 from dpaudit.training.opacus.findings import (
@@ -48,7 +48,7 @@ from dpaudit.training.opacus.findings import (
     optimizer_findings,
     without_amplification,
 )
-from dpaudit.training.opacus.loaders import PoissonLoader, UserSums, require_unit
+from dpaudit.training.opacus.loaders import PoissonLoader, UserSums
 from dpaudit.training.opacus.optimizer import (
     CorrelatedOptimizer,
     ObservedOptimizer,

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Sampler, default_collate
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.ledger.units import Name, Whole, distinct_names
-from dpaudit.plan import PrivacyUnit
+from dpaudit.training.opacus.side_effects import watch_inputs
 from dpaudit.training.opacus.step import clips_in_the_loss
 
 
@@ -201,12 +201,9 @@ class UserSums:
         self._optimizer, self._loader = optimizer, loader
         self._clip, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._clipped
         self._batch: Batch | None = None  # that the model saw last
-        model = module if isinstance(module, torch.nn.Module) else module._module
-        model.register_forward_pre_hook(self._look, with_kwargs=True)
+        watch_inputs(module, self._look)
 
-    def _look(self, model: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if not (model.training and torch.is_grad_enabled()):
-            return
+    def _look(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         batch = self._loader.batch
         seen = _leaves([args, named])
         right = batch is not None and seen and all(_among(each, batch[0]) for each in seen)
@@ -226,20 +223,6 @@ class UserSums:
         for p in self._optimizer.params:
             p.grad_sample = _together(p.grad_sample, batch[1], mean=self._loader.mean)
         self._clip()
-
-
-def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
-    """Refuse a training that draws or clips other units, users or rows, than its plan protects.
-
-    A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
-    """
-    if not drawn == clipped == (not unit.is_row):
-        kinds = [("rows", "users")[each] for each in (drawn, clipped)]
-        raise PlanMismatchError(
-            f"unit is {unit.name!r}, and the training draws {kinds[0]} and clips {kinds[1]}; to "
-            "protect users give PoissonLoader or PrivateTrainer their names, as users, and declare "
-            "unit='user'; to protect rows give no users and declare unit='row'."
-        )
 
 
 def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:

@@ -476,9 +476,9 @@ def test_epsilon_grows_with_the_steps():
 
 def test_units_that_are_protected_are_those_that_are_clipped():
     users = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=1, unit="user")
-    with pytest.raises(PlanMismatchError, match="unit is 'user', and the training clips rows"):
+    with pytest.raises(PlanMismatchError, match=r"unit is 'user', .* clips rows"):
         trainer(users, divisor=1.0)
-    with pytest.raises(PlanMismatchError, match="unit is 'example', and the training clips users"):
+    with pytest.raises(PlanMismatchError, match=r"unit is 'example', .* clips users"):
         trainer(POISSON, users=["a", "b", "c"], most_rows=1)
 
 
