@@ -1,8 +1,8 @@
 """Batches of units: drawn by coins, of users with all their rows, or the same in every pass.
 
 Users as units (McMahan et al. 2018, *Learning differentially private recurrent language models*,
-here by coins): who takes part does so with all rows, whose summed or averaged gradient is clipped
-to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
+here by coins): who takes part does so with all rows, whose averaged gradient is clipped to C. So a
+user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         sample_rate: q, in (0, 1].
         most: a batch has at most so many units, of more drawn ones a uniform subset.
         steps: batches of a pass; ⌊1/q⌋ where not given.
-        combine: what a user's gradient is of that of the rows, ``mean`` or ``sum``.
         among: the names of all users, where these are public; who has no rows is drawn as well.
         generator: that draws the users; torch's own where not given.
         settings: further ones of a ``DataLoader``.
@@ -99,7 +98,6 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         sample_rate: float,
         most: int | None = None,
         steps: int | None = None,
-        combine: str = "mean",
         among: Sequence[Hashable] | None = None,
         generator: Any = None,
         **settings: Any,
@@ -114,9 +112,7 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
             )
         if not isinstance(data, Sized):
             raise InputError("data has no length; take a data set whose rows have numbers.")
-        if combine not in ("mean", "sum"):
-            raise InputError(f"combine is {combine!r:.60}; it must be 'mean' or 'sum'.")
-        self.by_user, self.mean = users is not None, combine == "mean"
+        self.by_user = users is not None
         self.batch: Batch | None = None  # private
         sampler = UnitBatches(
             _groups(range(len(data)) if users is None else users, len(data), among),
@@ -221,7 +217,7 @@ class UserSums:
             )
         assert batch is not None
         for p in self._optimizer.params:
-            p.grad_sample = _together(p.grad_sample, batch[1], mean=self._loader.mean)
+            p.grad_sample = _together(p.grad_sample, batch[1])
         self._clip()
 
 
@@ -235,12 +231,12 @@ def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
     return generator
 
 
-def _together(rows: Any, sizes: tuple[int, ...], *, mean: bool) -> Any:
-    """Add gradients of rows (n, ...) up to gradients of users (m, ...)."""
+def _together(rows: Any, sizes: tuple[int, ...]) -> Any:
+    """Average gradients of rows (n, ...) to gradients of users (m, ...)."""
     counts = torch.tensor(sizes, dtype=torch.long, device=rows.device)
     owner = torch.repeat_interleave(torch.arange(len(sizes), device=rows.device), counts)
     total = rows.new_zeros((len(sizes), *rows.shape[1:])).index_add_(0, owner, rows)
-    return total / counts.clamp(min=1).view(-1, *[1] * (rows.ndim - 1)) if mean else total
+    return total / counts.clamp(min=1).view(-1, *[1] * (rows.ndim - 1))
 
 
 def _among(seen: Any, rows: list[Any]) -> bool:

@@ -135,10 +135,3 @@ def test_a_declared_sensitivity_is_compared():
     (finding,) = replay(routine(careless), ROWS, [*ROWS, 99.0]).findings
     assert finding.rule == "sensitivity-understated"
     assert conformance(routine(noisy), ROWS, runs=200, error_rate=1e-6).clean
-
-
-def test_torch_is_itself_again():
-    before = torch.randn, torch.normal, torch.Tensor.normal_, torch.tensor
-    with pytest.raises(KeyError), noting(AddRemove(), "torch"):
-        raise KeyError
-    assert before == (torch.randn, torch.normal, torch.Tensor.normal_, torch.tensor)

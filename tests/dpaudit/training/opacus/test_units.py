@@ -76,10 +76,9 @@ def train(model, optimizer, loader, change=lambda x, y: (x, y)):
 # -- users -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("combine", ["mean", "sum"])
-def test_each_user_is_clipped_as_one(combine):
+def test_each_user_is_clipped_as_one():
     """Against gradients that autograd takes of the rows of one user alone."""
-    loader = PoissonLoader(rows(), USERS, sample_rate=0.5, combine=combine)
+    loader = PoissonLoader(rows(), USERS, sample_rate=0.5)
     training, model, optimizer, loader = made(loader, plan(sample_rate=0.5, steps=2))
     data, owners = loader.dataset.tensors, torch.tensor(USERS)
     for x, y in loader:
@@ -89,9 +88,7 @@ def test_each_user_is_clipped_as_one(combine):
             mine = owners == name
             if not len(x) or not (x[:, None] == data[0][mine][None, :1]).all(2).any():
                 continue
-            loss = cross_entropy(
-                data[0][mine] @ weights[0].T + weights[1], data[1][mine], reduction=combine
-            )
+            loss = cross_entropy(data[0][mine] @ weights[0].T + weights[1], data[1][mine])
             flat = torch.cat([g.flatten() for g in torch.autograd.grad(loss, weights)])
             total += flat * min(1.0, NORM / float(flat.norm()))
             drawn += 1
@@ -281,7 +278,6 @@ def test_workers_shapes_and_empty_batches():
         ({"users": ["ann", "bob"]}, "one for each row"),
         ({"sample_rate": 0.0}, "sample_rate"),
         ({"most": 0}, "most"),
-        ({"combine": "median"}, "combine"),
         ({"users": USERS, "among": [1]}, "among lacks a user"),
         ({"users": [*range(29), "11"]}, "users has labels"),
         ({"users": [*range(29), True]}, "users has labels"),
