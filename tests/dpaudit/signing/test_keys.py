@@ -40,6 +40,14 @@ def test_all_points_of_small_order_are_refused(tmp_path):
             load_public(saved(tmp_path / "a.pub.pem", edwards.encoded(point)))
 
 
+@pytest.mark.parametrize("y", [0, 1, 18])
+@pytest.mark.parametrize("sign", [0, 1])
+def test_a_point_has_one_text(tmp_path, y, sign):
+    raw = (edwards.P + y | sign << 255).to_bytes(32, "little")
+    with pytest.raises(InputError, match="small order"):
+        load_public(saved(tmp_path / "a.pub.pem", raw))
+
+
 def test_other_points_are_not(tmp_path):
     for number in range(50):
         key = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"%d" % number).digest())
