@@ -153,10 +153,10 @@ class Training(LedgerTraining):
         Raises:
             PlanMismatchError: naming the first difference.
         """
+        if self._remote is not None:  # it is compared where the ledger is
+            return
         if not self.ledger.closed:
             self.ledger.check()
-        if self._remote is not None:
-            return
         for engine, before in self._engines:
             counted = _accounted(engine) - before
             # With steps that were resumed: an engine's checkpoint brings their account along.

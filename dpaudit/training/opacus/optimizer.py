@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -451,16 +451,9 @@ class RemoteLedger:
     def __iter__(self) -> Iterator[Entry]:
         return iter(())
 
-    def check(self) -> None:
-        """Return what ran is compared with the plan where the ledger is."""
-
     def left(self) -> Iterator[str]:
         """Yield what ran less often than declared: known where the ledger is."""
         return iter(())
-
-    def spent(self) -> NoReturn:
-        """Refuse to say what is known where the ledger is."""
-        raise InputError("the ledger is that of process 0; ask there what was spent.")
 
 
 class SharedOptimizer(ObservedOptimizer):
