@@ -110,3 +110,9 @@ def forged(book, change):
         update = "UPDATE log SET line = :line WHERE number = :number"
         connection.execute(text(update), new)
         connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})
+
+
+def edited(book, statement, **given):
+    """Do in the database what no book would."""
+    with book.store.transaction(writes=True) as connection:
+        return connection.execute(text(statement), given)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from booking import ABOUT, ask, filled, forged, laplace, opened, ran
+from booking import ABOUT, ask, edited, filled, forged, laplace, opened, ran
 from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
@@ -19,6 +18,7 @@ from dpaudit.base.errors import (
     JournalError,
     TamperedError,
 )
+from dpaudit.base.files import canonical_json
 from dpaudit.book import (
     Book,
     BudgetRecord,
@@ -197,9 +197,7 @@ def test_tokens(book, clock):
 def test_a_token_that_was_entered_beside_the_log_is_found(book):
     issue(book, "ann", "viewer", by="officer")
     known = replace(tokens(book)[0], role=Role.APPROVER)
-    with book._store.transaction(writes=True) as connection:
-        told = {"record": json.dumps(known.to_dict(), separators=(",", ":"), sort_keys=True)}
-        connection.execute(text("UPDATE token SET record = :record"), told)
+    edited(book, "UPDATE token SET record = :record", record=canonical_json(known.to_dict()))
     with pytest.raises(TamperedError, match="token ann is not what the log adds up to"):
         verify_book(book)
 

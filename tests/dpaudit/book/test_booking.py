@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import yaml
-from booking import ABOUT, ask, filled, gaussian
+from booking import ABOUT, ask, edited, filled, gaussian
 from booking import ran as released
 from jsonschema import Draft7Validator
 from sqlalchemy import text
@@ -350,8 +350,7 @@ def test_a_certificate_of_another_plan(book, tmp_path, monkeypatch, capsys):
 
 def test_what_the_log_contradicts_is_refused_and_nothing_is_written(book, tmp_path):
     ran(book, tmp_path, "a")
-    with book.store.transaction(writes=True) as connection:
-        connection.execute(text("DELETE FROM release"))
+    edited(book, "DELETE FROM release")
     before = last_line(book)
     with pytest.raises(TamperedError, match="is in the log and not in the table"):
         recheck(book, tmp_path, by="officer")

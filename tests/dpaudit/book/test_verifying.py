@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from booking import ask, filled, forged, gaussian, opened, ran
-from sqlalchemy import text
+from booking import ask, edited, filled, forged, gaussian, opened, ran
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
@@ -28,11 +27,6 @@ def used(book, tmp_path):
     return book
 
 
-def sql(book, statement, **given):
-    with book._store.transaction(writes=True) as connection:
-        return connection.execute(text(statement), given)
-
-
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -52,7 +46,7 @@ def sql(book, statement, **given):
     ],
 )
 def test_every_edit_is_found(used, statement, said):
-    sql(used, statement)
+    edited(used, statement)
     with pytest.raises(TamperedError, match=said):
         verify_book(used)
 
@@ -139,7 +133,7 @@ def released(reserved):
 def set_back(book, reserved, status):
     """Make a release what it was, in its row: the log does not say so."""
     record = book.release(reserved.id).to_dict() | {"status": status}
-    sql(
+    edited(
         book,
         "UPDATE release SET status = :status, record = :record WHERE id = :id",
         **{"status": status, "record": json.dumps(record), "id": reserved.id},
@@ -178,7 +172,7 @@ def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
 def test_a_time_that_was_set_back_is_found(book, clock):
     filled(book, "day", rho=0.2)
     ask(book, gaussian())
-    sql(book, "UPDATE head SET made = '2026-11-01T00:00:00.000000+00:00'")
+    edited(book, "UPDATE head SET made = '2026-11-01T00:00:00.000000+00:00'")
     with pytest.raises(TamperedError, match="time is not that of the last line"):
         verify_book(book)
     clock.move(days=-3)
@@ -189,8 +183,8 @@ def test_a_time_that_was_set_back_is_found(book, clock):
 
 def test_what_was_deleted_and_entered_again_is_found(book):
     ask(filled(book, rho=0.2), gaussian(), request="7")
-    sql(book, "DELETE FROM release")
-    sql(book, "DELETE FROM spent")
+    edited(book, "DELETE FROM release")
+    edited(book, "DELETE FROM spent")
     ask(book, gaussian(), request="7")
     with pytest.raises(TamperedError, match="reserves what was reserved before"):
         verify_book(book)
@@ -198,8 +192,8 @@ def test_what_was_deleted_and_entered_again_is_found(book):
 
 def test_a_budget_that_was_exchanged_is_found(book):
     filled(book, rho=0.2)
-    sql(book, "DELETE FROM budget")
-    sql(book, "UPDATE head SET catalogue = -1")
+    edited(book, "DELETE FROM budget")
+    edited(book, "UPDATE head SET catalogue = -1")
     book.add(BudgetRecord("main", "visits", limit_of({"rho": 9.0})), by="o")
     with pytest.raises(TamperedError, match="enters a budget again"):
         verify_book(book)
@@ -224,6 +218,6 @@ def test_an_anchor_tells_an_older_or_another_log(used, tmp_path):
     verify_book(used)
     with pytest.raises(TamperedError, match="not the one that was anchored"):
         verify_book(used, anchor)
-    sql(used, "DELETE FROM log WHERE number = (SELECT MAX(number) FROM log)")
+    edited(used, "DELETE FROM log WHERE number = (SELECT MAX(number) FROM log)")
     with pytest.raises(TamperedError, match="its last ones were dropped"):
         verify_book(used, anchor)
