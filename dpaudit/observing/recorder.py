@@ -186,17 +186,20 @@ class Recorder:
         call.result = drawn.result
         return drawn.result
 
-    def replacing(self, call: Callable[..., Any]) -> Callable[[Any], Any]:
+    def replacing(
+        self, call: Callable[..., Any], *, within_draws: bool = False
+    ) -> Callable[[Any], Any]:
         """Make what replaces a function; where nothing is recorded, it does what it always did.
 
         Args:
             call: is given the function that was there, and what that was given.
+            within_draws: whether it is wanted while the library draws, too.
         """
 
         def made(original: Any) -> Any:
             @wraps(original)
             def replaced(*given: Any, **options: Any) -> Any:
-                if self.quiet:
+                if self.quiet and not (within_draws and self.active):
                     return original(*given, **options)
                 return call(original, *given, **options)
 

@@ -1,16 +1,18 @@
-"""The certificate of a training whose noise its ledger drew: what ran, and the journal's head.
+"""What all trainings through a ledger share: their cost so far, and the certificate.
 
 Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate against its journal.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import AccountantName, compose
+from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
 from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
@@ -19,56 +21,137 @@ from dpaudit.ledger import Ledger
 _found = FindingTable(__name__)
 
 
-def certify_training(
-    ledger: Ledger,
-    subject: SubjectRecord,
-    *,
-    delta: float | None,
-    claim: Claim | None,
-    accountant: AccountantName | str,
-    findings: Sequence[Finding],
-    not_covered: Sequence[str],
-    summary: dict[str, Any],
-    labels: Sequence[str] = (),
-) -> Certificate:
-    """Certify what a ledger's plan declares, with the record of what ran.
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody asks of a certificate: the arguments of :meth:`LedgerTraining.certificate`."""
 
-    Args:
-        ledger: of the training; nothing is left of its plan, or it is closed, or used up.
-        subject: what was trained.
-        delta: δ of the guarantee; the claim's where not given.
-        claim: what is stated.
-        accountant: whose proof is wanted.
-        findings: of the training.
-        not_covered: sentences.
-        summary: results.
-        labels: of invocations whose every release came from sums that were clipped here.
+    delta: float | None
+    claim: Claim | None
+    accountant: AccountantName | str
+    name: str
+    findings: Sequence[Finding]
 
-    Raises:
-        InputError: if δ is missing or invalid.
+
+class LedgerTraining(ABC):
+    """A training whose noise a ledger knows.
+
+    Attributes:
+        ledger: the ledger.
     """
-    record = None if ledger.seeded else _record(ledger)
-    own = [] if record is not None else [_found("training-seeded")]
-    own += ended_early(ledger)
-    made = certify(
-        ledger.plan,
-        subject=subject,
-        claim=claim,
-        delta=delta,
-        accountant=accountant,
-        findings=(*findings, *own, *(() if record is None else run_findings(record))),
-        not_covered=not_covered,
-        filtered=FilterRecord.of(ledger.budget, Counter(entry.invocation.at for entry in ledger)),
-    )
-    run: dict[str, Any] = {"summary": summary, "series": {}}
-    if record is not None:
-        run["ledger"] = record
-        if labels:
-            run["training"] = {"labels": list(labels)}
-        if is_drawn_exactly(run):
-            kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
-            made = replace(made, findings=kept)
-    return made.with_run(run, None)
+
+    ledger: Ledger
+    usual_name: ClassVar[str]
+    """How a certificate calls it where nobody says a name."""
+    not_covered: ClassVar[tuple[str, ...]]
+    """Sentences of its certificate."""
+
+    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
+        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
+
+        It promises nothing of a training that stops because of it, or of anything else that it
+        saw: the certificate says what is proved of the whole, and a filter as the ledger's budget
+        may end a training at any step.
+
+        Args:
+            delta: δ, as in the certificate.
+            accountant: whose bound is wanted; by default the fastest that takes every training.
+        """
+        validate.probability(delta=delta)
+        if not len(self.ledger):
+            return 0.0
+        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
+
+    def certificate(
+        self,
+        delta: float | None = None,
+        *,
+        claim: Claim | None = None,
+        accountant: AccountantName | str = AccountantName.BEST,
+        name: str | None = None,
+        findings: Sequence[Finding] = (),
+    ) -> Certificate:
+        """Certify the training.
+
+        The guarantee is that of the declared plan, at most, or that of the filter that is the
+        ledger's budget, if it is less. A training that ended early closes its ledger first, and
+        the certificate says how much of it ran. Of a journal that is closed it holds the head, so
+        that ``dpaudit verify --ledger`` takes both. Where the batches of opacus were not drawn as
+        declared the guarantee does not hold: the verdict is then *unproven*, and a finding says
+        what is proved instead.
+
+        Args:
+            delta: δ of the guarantee; the claim's where not given.
+            claim: what is stated.
+            accountant: whose proof is wanted.
+            name: of the training.
+            findings: known besides.
+
+        Raises:
+            PlanMismatchError: if what ran is not what was declared, or steps are left, and neither
+                the ledger is closed nor its budget used up.
+            InputError: if δ is missing or invalid.
+        """
+        given = self.usual_name if name is None else name
+        return self._certified(Wanted(delta, claim, accountant, given, tuple(findings)))
+
+    @abstractmethod
+    def _certified(self, wanted: Wanted) -> Certificate:
+        """Certify what is wanted."""
+
+    def proved(self, wanted: Wanted, subject: SubjectRecord, own: Sequence[Finding]) -> Certificate:
+        """Certify what the ledger's plan declares, without a record of what ran.
+
+        Args:
+            wanted: what is asked.
+            subject: what was trained.
+            own: findings of the training, before those that are known besides.
+        """
+        charged = Counter(entry.invocation.at for entry in self.ledger)
+        return certify(
+            self.ledger.plan,
+            subject=subject,
+            claim=wanted.claim,
+            delta=wanted.delta,
+            accountant=wanted.accountant,
+            findings=own,
+            not_covered=self.not_covered,
+            filtered=FilterRecord.of(self.ledger.budget, charged),
+        )
+
+    def recorded(
+        self,
+        wanted: Wanted,
+        subject: SubjectRecord,
+        own: Sequence[Finding],
+        summary: dict[str, Any],
+        labels: Sequence[str] = (),
+    ) -> Certificate:
+        """Certify what the ledger's plan declares, with the record of noise that the ledger drew.
+
+        Args:
+            wanted: what is asked; nothing is left of the plan, or the ledger is closed, or used up.
+            subject: as for :meth:`proved`.
+            own: likewise.
+            summary: results.
+            labels: of invocations whose every release came from sums that were clipped here.
+
+        Raises:
+            InputError: if δ is missing or invalid.
+        """
+        record = None if self.ledger.seeded else _record(self.ledger)
+        found = [] if record is not None else [_found("training-seeded")]
+        found += ended_early(self.ledger)
+        ran = () if record is None else run_findings(record)
+        made = self.proved(wanted, subject, (*own, *wanted.findings, *found, *ran))
+        run: dict[str, Any] = {"summary": summary, "series": {}}
+        if record is not None:
+            run["ledger"] = record
+            if labels:
+                run["training"] = {"labels": list(labels)}
+            if is_drawn_exactly(run):
+                kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
+                made = replace(made, findings=kept)
+        return made.with_run(run, None)
 
 
 def ended_early(ledger: Ledger) -> list[Finding]:

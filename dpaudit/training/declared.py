@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.base.fields import Checked, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Invocation
+from dpaudit.plan import Invocation, PrivacyUnit
 
 
 def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
@@ -33,6 +33,24 @@ def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
 def is_correlated(declared: tuple[Invocation, ...]) -> bool:
     """Tell whether noise is declared that is correlated over the steps."""
     return isinstance(declared[0].mechanism, Continual)
+
+
+def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
+    """Refuse a training that draws or clips other units, users or rows, than its plan protects.
+
+    A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
+
+    Raises:
+        PlanMismatchError: if it does.
+    """
+    if not drawn == clipped == (not unit.is_row):
+        kinds = [("rows", "users")[each] for each in (drawn, clipped)]
+        raise PlanMismatchError(
+            f"unit is {unit.name!r}, and the training draws {kinds[0]} and clips {kinds[1]}; to "
+            "protect users give their names, as users (with opacus to PoissonLoader or "
+            "PrivateTrainer), and declare unit='user'; to protect rows give no users and declare "
+            "unit='row'."
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ What clients measure besides is not asked for, or becomes 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,9 @@ from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, Rec
 from flwr.serverapp.strategy import Bulyan, FedXgbBagging, FedXgbCyclic, QFedAvg, Strategy
 from numpy.typing import NDArray
 
-from dpaudit.accounting import AccountantName
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord
+from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import (
@@ -32,20 +31,12 @@ from dpaudit.plan import (
     ReplaceOne,
     TrustModel,
 )
-from dpaudit.training.certifying import certify_training
+from dpaudit.training.certifying import LedgerTraining, Wanted
 from dpaudit.training.declared import Adaptive
 
 Floats = NDArray[np.float64]
 _OF_MANY = (Bulyan, QFedAvg, FedXgbBagging, FedXgbCyclic)
 """Strategies that compare what clients send, or grow trees of it."""
-
-
-NOT_COVERED = (
-    "Who takes part, which messages are sent and when, and that a client fails.",
-    "What server and clients log, write or send beside the model of a round.",
-    "Updates on their way to the server, which sees each of them.",
-    "Clients that are one person, or that join again under another name.",
-)
 
 
 def update_plan(
@@ -76,7 +67,7 @@ def update_plan(
     )
 
 
-class PrivateStrategy(Strategy):  # type: ignore[misc]
+class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
     """A strategy whose models keep each client private; what clients measure is not asked for.
 
     Args:
@@ -87,6 +78,14 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         expected_clients: of a round: a public number, that sums are divided by.
         adaptive: how the clip norm follows.
     """
+
+    usual_name = "federated training"
+    not_covered = (
+        "Who takes part, which messages are sent and when, and that a client fails.",
+        "What server and clients log, write or send beside the model of a round.",
+        "Updates on their way to the server, which sees each of them.",
+        "Clients that are one person, or that join again under another name.",
+    )
 
     def __init__(
         self,
@@ -165,31 +164,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         """Return that of the wrapped strategy."""
         self.strategy.summary()
 
-    def certificate(
-        self,
-        delta: float | None = None,
-        *,
-        claim: Claim | None = None,
-        accountant: AccountantName | str = AccountantName.BEST,
-        name: str = "federated training",
-        findings: Sequence[Finding] = (),
-    ) -> Certificate:
-        """Certify the federation.
-
-        Of a journal that is closed it holds the head, so that ``dpaudit verify --ledger`` takes
-        both.
-
-        Args:
-            delta: δ of the guarantee; the claim's where not given.
-            claim: what is stated.
-            accountant: whose proof is wanted.
-            name: of the federation.
-            findings: known besides.
-
-        Raises:
-            PlanMismatchError: if rounds are left, and the ledger is not closed.
-            InputError: if δ is missing or invalid.
-        """
+    def _certified(self, wanted: Wanted) -> Certificate:
         if not self.ledger.closed:
             self.ledger.check()
         facts = {
@@ -197,15 +172,8 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
             "expected_clients": self._expected,
             "clipping": "fixed" if self.adaptive is None else "adaptive",
         }
-        return certify_training(
-            self.ledger,
-            SubjectRecord(name, facts),
-            delta=delta,
-            claim=claim,
-            accountant=accountant,
-            findings=findings,
-            not_covered=NOT_COVERED,
-            summary={"noisy_rounds": len(self.ledger)},
+        return self.recorded(
+            wanted, SubjectRecord(wanted.name, facts), (), {"noisy_rounds": len(self.ledger)}
         )
 
 

@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 import threading
 import time
+from functools import partial
 
 from sqlalchemy import text
 
-from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
+from dpaudit import (
+    AddRemove,
+    FloatNoise,
+    Gaussian,
+    Invocation,
+    Laplace,
+    Ledger,
+    Plan,
+    PrivacyUnit,
+    TrustModel,
+)
 from dpaudit.base.chain import chained_line
 from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
+from dpaudit.book.store import Transaction
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
 
@@ -47,8 +59,30 @@ def ask(book: Book, plan: Plan, **told: object):
     return book.reserve("visits", plan, **{"by": "ann", "purpose": "a test"} | told)
 
 
-def one_by_one(store, asked, entered, go) -> None:
-    """Ask in threads, each once the one before it waits in the queue; then let the first go on."""
+def opened(reserved, journal) -> Ledger:
+    """A ledger whose budget and anchor a reservation is."""
+    plan = reserved.plan
+    return Ledger(plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved)
+
+
+def ran(reserved, journal, times: int = 1) -> Ledger:
+    """One that made some releases, and is closed."""
+    with opened(reserved, journal) as ledger:
+        for _ in range(times):
+            ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
+        ledger.close()
+    return ledger
+
+
+def one_by_one(store, *asked) -> None:
+    """Ask in threads, each once the one before it waits in the queue behind one that is slow."""
+    entered, go = threading.Event(), threading.Event()
+
+    def slow(page):
+        entered.set()
+        go.wait(10)
+
+    asked = (partial(store.change, Transaction(slow)), *asked)
     threads = [threading.Thread(target=each) for each in asked]
     for number, each in enumerate(threads):
         each.start()
@@ -76,3 +110,9 @@ def forged(book, change):
         update = "UPDATE log SET line = :line WHERE number = :number"
         connection.execute(text(update), new)
         connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})
+
+
+def edited(book, statement, **given):
+    """Do in the database what no book would."""
+    with book.store.transaction(writes=True) as connection:
+        return connection.execute(text(statement), given)

@@ -4,6 +4,7 @@ import torch
 from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
+from dpaudit import Severity, Verdict
 from dpaudit.training.opacus import attach
 
 
@@ -26,3 +27,20 @@ def attached(ledger, model, rows, batch, **settings):
         **settings,
     )
     return training, parts
+
+
+def certified(training):
+    """Its certificate, by the accountant that is the fastest."""
+    return training.certificate(1e-5, accountant="rdp")
+
+
+def verdict(training):
+    return certified(training).verdict
+
+
+def errors(training):
+    """The rules of what breaks the proof, which the verdict follows."""
+    certificate = certified(training)
+    found = {each.rule for each in certificate.findings if each.severity is Severity.ERROR}
+    assert (certificate.verdict is Verdict.UNPROVEN) is bool(found)
+    return found

@@ -52,12 +52,14 @@ class BudgetHistory:
         self._number = 0
         self._days: dict[str, dict[str, Cost]] = {}
         """By budget for ever what was charged until the end of each day on which it changed."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def read(self) -> None:
         """Read what was added since the last time."""
-        with self._lock:
-            self._read()
+        with self._lock, self._book.reading() as connection:
+            for text in log_lines(connection, self._number):
+                self._apply(json.loads(text))
+                self._number += 1
 
     def of(self, budget: BudgetRecord) -> tuple[Point, ...]:
         """Give the course of a budget: so many points as can be told apart, the last among them.
@@ -66,7 +68,7 @@ class BudgetHistory:
         period, of a rolling one the window that ends on a day.
         """
         with self._lock:
-            self._read()
+            self.read()
             rows = list(self._days.get(budget.name, {}).items())
             if budget.window != EVER:
                 own = sorted(bucket for name, bucket in self._state.spent if name == budget.name)
@@ -74,12 +76,6 @@ class BudgetHistory:
         return tuple(
             Point(at, budget.limit.share(total)) for at, total in _last(rows, _MOST_POINTS)
         )
-
-    def _read(self) -> None:
-        with self._book.reading() as connection:
-            for text in log_lines(connection, self._number):
-                self._apply(json.loads(text))
-                self._number += 1
 
     def _apply(self, line: Mapping[str, Any]) -> None:
         state, day = self._state, line["at"][:10]

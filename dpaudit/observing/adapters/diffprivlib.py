@@ -69,7 +69,8 @@ class Diffprivlib:
         whole = recorder.replacing(partial(_whole, recorder, _regression))
         yield Patch(logistic_regression, path, whole)
         yield from _accounts(recorder)
-        yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
+        heard = recorder.replacing(partial(_heard, recorder), within_draws=True)
+        yield Patch(PrivacyLeakWarning, "__init__", heard)
 
 
 def _by(recorder: Recorder, read: Callable[..., Reading], own: Any, *value: Any) -> Reading:
@@ -171,19 +172,17 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
 
         return begin
 
-    def spend(original: Any) -> Any:
-        def spends(own: Any, epsilon: float, delta: float) -> Any:
-            made = original(own, epsilon, delta)
-            if own not in inner and recorder.active:
-                recorder.charge(epsilon, delta)
-                recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
-                recorder.total_by(partial(_total, recorder.memory))
-            return made
-
-        return spends
+    def spend(original: Any, own: Any, epsilon: float, delta: float) -> Any:
+        made = original(own, epsilon, delta)
+        if own not in inner:
+            recorder.charge(epsilon, delta)
+            recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
+            recorder.total_by(partial(_total, recorder.memory))
+        return made
 
     yield Patch(accountant.BudgetAccountant, "__init__", born)
-    yield Patch(accountant.BudgetAccountant, "spend", spend)
+    spends = recorder.replacing(spend, within_draws=True)
+    yield Patch(accountant.BudgetAccountant, "spend", spends)
 
 
 def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[float, float]:
@@ -192,14 +191,10 @@ def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[flo
     return sum(epsilons), sum(deltas)
 
 
-def _heard(recorder: Recorder, original: Any) -> Any:
-    """Return a warning that is made is one that is given."""
-
-    def begin(own: Any, *given: Any) -> None:
-        recorder.note_warning(type(own).__name__)
-        original(own, *given)
-
-    return begin
+def _heard(recorder: Recorder, original: Any, own: Any, *given: Any) -> None:
+    """Take it that a warning that is made is one that is given."""
+    recorder.note_warning(type(own).__name__)
+    original(own, *given)
 
 
 ADAPTER = Diffprivlib()

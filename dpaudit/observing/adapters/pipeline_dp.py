@@ -38,41 +38,31 @@ def by_key(row: Any) -> str:
     return repr(row[0])
 
 
-def in_order(recorder: Recorder, original: Any) -> Any:
+def in_order(_: Any, own: Any, col: Any, fn: Any, *given: Any, **options: Any) -> Any:
     """Map in the order of keys: in that of rows releases of neighbours would not match."""
 
-    def map_values(own: Any, col: Any, fn: Any, *given: Any, **options: Any) -> Any:
-        if not recorder.active:
-            return original(own, col, fn, *given, **options)
+    def run() -> Iterator[Any]:
+        rows = list(col)
+        places = sorted(range(len(rows)), key=lambda place: by_key(rows[place]))
+        made = {place: fn(rows[place][1]) for place in places}
+        return ((row[0], made[place]) for place, row in enumerate(rows))
 
-        def run() -> Iterator[Any]:
-            rows = list(col)
-            places = sorted(range(len(rows)), key=lambda place: by_key(rows[place]))
-            made = {place: fn(rows[place][1]) for place in places}
-            return ((row[0], made[place]) for place, row in enumerate(rows))
-
-        return Lazy(run)
-
-    return map_values
+    return Lazy(run)
 
 
-def sampled(recorder: Recorder, original: Any) -> Any:
+def sampled(
+    recorder: Recorder, _: Any, own: Any, col: Any, n: int, *given: Any, **options: Any
+) -> Any:
     """Sample each unit by a generator of its own, whoever else is there."""
+    salt = recorder.memory.setdefault("salt", np.random.randint(2**31))  # noqa: NPY002 - theirs
 
-    def sample(own: Any, col: Any, n: int, *given: Any, **options: Any) -> Any:
-        if not recorder.active:
-            return original(own, col, n, *given, **options)
-        salt = recorder.memory.setdefault("salt", np.random.randint(2**31))  # noqa: NPY002 - theirs
+    def run() -> Iterator[Any]:
+        for key, held in own.group_by_key(col):
+            rng = np.random.default_rng([salt, *repr(key).encode()])
+            places = range(len(held)) if len(held) <= n else rng.permutation(len(held))[:n]
+            yield key, [held[place] for place in places]
 
-        def run() -> Iterator[Any]:
-            for key, held in own.group_by_key(col):
-                rng = np.random.default_rng([salt, *repr(key).encode()])
-                places = range(len(held)) if len(held) <= n else rng.permutation(len(held))[:n]
-                yield key, [held[place] for place in places]
-
-        return Lazy(run)
-
-    return sample
+    return Lazy(run)
 
 
 Among = tuple[int, Hashable] | None
@@ -88,7 +78,6 @@ class PipelineDP:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Yield what adds noise, selects partitions, is one release as a whole, and charges."""
         computing = dp_computations
-        yield Patch(computing, "create_additive_mechanism", partial(_created, recorder))
         for owner, name, read in (
             (computing.AdditiveMechanism, "add_noise", _added),
             (computing, "_add_random_noise", _scalar),
@@ -97,13 +86,17 @@ class PipelineDP:
             (combiners.QuantileCombiner, "compute_metrics", _quantiles),
         ):
             yield Patch(owner, name, recorder.reading(partial(read, recorder)))
-        yield Patch(LocalBackend, "filter", partial(_selected, recorder))
-        yield Patch(LocalBackend, "map_values", partial(in_order, recorder))
-        yield Patch(LocalBackend, "sample_fixed_per_key", partial(sampled, recorder))
-        for kind in (combiners.VarianceCombiner, combiners.VectorSumCombiner):
-            yield Patch(kind, "compute_metrics", partial(_combined, recorder))
-        for kind in (NaiveBudgetAccountant, PLDBudgetAccountant):
-            yield Patch(kind, "compute_budgets", partial(_charged, recorder))
+        for owner, name, call in (
+            (computing, "create_additive_mechanism", partial(_created, recorder)),
+            (LocalBackend, "filter", partial(_selected, recorder)),
+            (LocalBackend, "map_values", in_order),
+            (LocalBackend, "sample_fixed_per_key", partial(sampled, recorder)),
+            (combiners.VarianceCombiner, "compute_metrics", partial(_combined, recorder)),
+            (combiners.VectorSumCombiner, "compute_metrics", partial(_combined, recorder)),
+            (NaiveBudgetAccountant, "compute_budgets", partial(_charged, recorder)),
+            (PLDBudgetAccountant, "compute_budgets", partial(_charged, recorder)),
+        ):
+            yield Patch(owner, name, recorder.replacing(call, within_draws=True))
 
 
 def _key(recorder: Recorder, *own: Any) -> Hashable:
@@ -113,16 +106,11 @@ def _key(recorder: Recorder, *own: Any) -> Hashable:
     return found
 
 
-def _created(recorder: Recorder, original: Any) -> Any:
+def _created(recorder: Recorder, original: Any, spec: Any, sensitivities: Any) -> Any:
     """Keep of a mechanism how many partitions one unit moves, and how far each."""
-
-    def create(spec: Any, sensitivities: Any) -> Any:
-        own = original(spec, sensitivities)
-        if recorder.active:
-            recorder.memory[id(own)] = own, sensitivities, _key(recorder, spec)
-        return own
-
-    return create
+    own = original(spec, sensitivities)
+    recorder.memory[id(own)] = own, sensitivities, _key(recorder, spec)
+    return own
 
 
 def _added(recorder: Recorder, own: Any, value: Any) -> Reading:
@@ -167,18 +155,15 @@ def _vector(recorder: Recorder, vec: Any, params: Any) -> Reading | None:
     return _noise(kind, scale, far, vec, _turn(recorder, most))
 
 
-def _combined(recorder: Recorder, original: Any) -> Any:
-    """Return what one combiner draws for a partition, number by number."""
+def _combined(recorder: Recorder, original: Any, own: Any, accumulator: Any) -> Any:
+    """Return what one combiner draws for a partition, number by number.
 
-    def compute(own: Any, accumulator: Any) -> Any:
-        if recorder.active:
-            # A combiner draws its numbers in one order for every partition, and fewer than 100. The
-            # turn of a draw therefore says which number it is, so that the same number of all
-            # partitions is one invocation.
-            recorder.memory["combiner"] = own, iter(range(100))
-        return original(own, accumulator)
-
-    return compute
+    A combiner draws its numbers in one order for every partition, and fewer than 100. The turn of a
+    draw therefore says which number it is, so that the same number of all partitions is one
+    invocation.
+    """
+    recorder.memory["combiner"] = own, iter(range(100))
+    return original(own, accumulator)
 
 
 def _turn(recorder: Recorder, partitions: int) -> Among:
@@ -196,28 +181,26 @@ def _chosen(recorder: Recorder, own: Any, eps: float, inputs_to_score_col: Any) 
     return Reading(name, mechanism, 1.0, utilities, facts={"epsilon": eps})
 
 
-def _selected(recorder: Recorder, original: Any) -> Any:
+def _selected(
+    recorder: Recorder, original: Any, own: Any, col: Any, fn: Any, stage_name: Any = None
+) -> Any:
     """Keep or drop partitions of private keys all together, as one release."""
+    budget: Any = fn.args[0] if isinstance(fn, partial) and fn.args else None
+    if not hasattr(budget, "set_thresholding_delta"):
+        return original(own, col, fn, stage_name)
 
-    def filtered(own: Any, col: Any, fn: Any, stage_name: Any = None) -> Any:
-        budget: Any = fn.args[0] if isinstance(fn, partial) and fn.args else None
-        if not recorder.active or not hasattr(budget, "set_thresholding_delta"):
-            return original(own, col, fn, stage_name)
+    def select() -> Iterator[Any]:
+        rows = list(col)
+        size = fingerprint(sorted((repr(key), held[0]) for key, held in rows))
+        made = budget.standard_deviation_is_set  # of which it states a law alone
+        cost = (math.inf, 0.0) if made else (float(budget.eps), float(budget.delta))
+        mechanism = kinds.Opaque("selection of partitions", least_known(cost[0]), cost[1])
+        draws = partial(sorted, (row for row in rows if fn(row)), key=by_key)
+        reading = Reading("selection", mechanism, 1.0, size, facts={"epsilon": cost[0]})
+        kept = recorder.release(reading, lambda: frozenset(row[0] for row in draws()))
+        return (row for row in rows if row[0] in kept)
 
-        def select() -> Iterator[Any]:
-            rows = list(col)
-            size = fingerprint(sorted((repr(key), held[0]) for key, held in rows))
-            made = budget.standard_deviation_is_set  # of which it states a law alone
-            cost = (math.inf, 0.0) if made else (float(budget.eps), float(budget.delta))
-            mechanism = kinds.Opaque("selection of partitions", least_known(cost[0]), cost[1])
-            draws = partial(sorted, (row for row in rows if fn(row)), key=by_key)
-            reading = Reading("selection", mechanism, 1.0, size, facts={"epsilon": cost[0]})
-            kept = recorder.release(reading, lambda: frozenset(row[0] for row in draws()))
-            return (row for row in rows if row[0] in kept)
-
-        return Lazy(select)
-
-    return filtered
+    return Lazy(select)
 
 
 def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
@@ -232,13 +215,10 @@ def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
     return Reading("quantiles", mechanism, 1.0, value, facts=facts, among=among)
 
 
-def _charged(recorder: Recorder, original: Any) -> Any:
-    def compute_budgets(own: Any) -> Any:
-        made = original(own)
-        recorder.charge(own.total_epsilon, own.total_delta)
-        return made
-
-    return compute_budgets
+def _charged(recorder: Recorder, original: Any, own: Any) -> Any:
+    made = original(own)
+    recorder.charge(own.total_epsilon, own.total_delta)
+    return made
 
 
 ADAPTER = PipelineDP()

@@ -30,7 +30,8 @@ class SmartNoise:
         for kind, law in ((Laplace, kinds.Laplace), (Gaussian, kinds.Gaussian)):
             yield Patch(kind, "release", recorder.reading(partial(_noise, recorder, law)))
             yield Patch(kind, "threshold", partial(_censored, recorder))
-        yield Patch(odometer.OdometerHeterogeneous, "spend", partial(_spent, recorder))
+        spend = recorder.replacing(partial(_spent, recorder), within_draws=True)
+        yield Patch(odometer.OdometerHeterogeneous, "spend", spend)
 
 
 def _noise(recorder: Recorder, law: Any, own: Any, vals: Any) -> Reading:
@@ -55,18 +56,13 @@ def _censored(recorder: Recorder, original: Any) -> Any:
     return property(threshold)
 
 
-def _spent(recorder: Recorder, original: Any) -> Any:
+def _spent(recorder: Recorder, original: Any, own: Any, privacy: Any = None) -> Any:
     """Return what an odometer sums to, by the theorem that it uses."""
-
-    def spend(own: Any, privacy: Any = None) -> Any:
-        made = original(own, privacy)
-        if recorder.active:
-            recorder.charge(own.steps[-1][0], own.steps[-1][1])
-            recorder.memory.setdefault("odometers", {})[id(own)] = own
-            recorder.total_by(partial(_total, recorder.memory["odometers"]))
-        return made
-
-    return spend
+    made = original(own, privacy)
+    recorder.charge(own.steps[-1][0], own.steps[-1][1])
+    recorder.memory.setdefault("odometers", {})[id(own)] = own
+    recorder.total_by(partial(_total, recorder.memory["odometers"]))
+    return made
 
 
 def _total(odometers: dict[int, Any]) -> tuple[float, float]:

@@ -51,11 +51,14 @@ class Tumult:
             read = partial(_number, recorder, name)
             yield Patch(getattr(noise_mechanisms, name), "__call__", recorder.reading(read))
         noisy = spark_measurements.AddNoiseToColumn
-        yield Patch(noisy, "call", partial(_column, recorder))
+        yield Patch(noisy, "call", recorder.replacing(partial(_column, recorder)))
         for name in filter(partial(hasattr, spark_measurements), _WHOLE):
-            yield Patch(getattr(spark_measurements, name), "call", partial(_whole, recorder, name))
-        yield Patch(PrivacyAccountant, "measure", partial(_measured, recorder))
-        yield Patch(SequentialQueryable, "__call__", partial(_asked, recorder))
+            whole = recorder.replacing(partial(_whole, recorder, name))
+            yield Patch(getattr(spark_measurements, name), "call", whole)
+        measure = recorder.replacing(partial(_measured, recorder))
+        yield Patch(PrivacyAccountant, "measure", measure)
+        asked = recorder.replacing(partial(_asked, recorder), within_draws=True)
+        yield Patch(SequentialQueryable, "__call__", asked)
 
 
 def _down(exact: Any) -> float:
@@ -66,34 +69,26 @@ def _up(exact: Any) -> float:
     return float(exact.to_float(round_up=True))
 
 
-def _measured(recorder: Recorder, original: Any) -> Any:
+def _measured(
+    recorder: Recorder, original: Any, own: Any, measurement: Any, d_out: Any = None
+) -> Any:
     """Return a query of a session, and what it may cost."""
-
-    def measure(own: Any, measurement: Any, d_out: Any = None) -> Any:
-        if recorder.quiet:
-            return original(own, measurement, d_out)
-        made = original(own, measurement, d_out)
-        cost = measurement.privacy_function(own.d_in) if d_out is None else d_out
-        if isinstance(cost, tuple):
-            recorder.charge(_up(cost[0]), _up(cost[1]))
-        elif type(own.output_measure).__name__ == "RhoZCDP":
-            recorder.charge(0.0, 0.0, _up(cost))
-        else:
-            recorder.charge(_up(cost))
-        return made
-
-    return measure
+    made = original(own, measurement, d_out)
+    cost = measurement.privacy_function(own.d_in) if d_out is None else d_out
+    if isinstance(cost, tuple):
+        recorder.charge(_up(cost[0]), _up(cost[1]))
+    elif type(own.output_measure).__name__ == "RhoZCDP":
+        recorder.charge(0.0, 0.0, _up(cost))
+    else:
+        recorder.charge(_up(cost))
+    return made
 
 
-def _asked(recorder: Recorder, original: Any) -> Any:
+def _asked(recorder: Recorder, original: Any, own: Any, query: Any) -> Any:
     """Return a measurement of data of which it is known how far apart neighbours are."""
-
-    def call(own: Any, query: Any) -> Any:
-        if recorder.active and hasattr(query, "measurement"):
-            _know(recorder, query.measurement, own._d_in)
-        return original(own, query)
-
-    return call
+    if hasattr(query, "measurement"):
+        _know(recorder, query.measurement, own._d_in)
+    return original(own, query)
 
 
 def _know(recorder: Recorder, node: Any, moved: Any) -> None:
@@ -125,57 +120,47 @@ def _number(recorder: Recorder, name: str, own: Any, value: Any) -> Reading | No
     return None if own.adds_no_noise else _reading(recorder, own, own, np.asarray(value))
 
 
-def _column(recorder: Recorder, original: Any) -> Any:
+def _column(recorder: Recorder, original: Any, own: Any, val: Any) -> Any:
     """Release noise on a column: one release of all groups."""
-
-    def call(own: Any, val: Any) -> Any:
-        noise, name = own.measurement.noise_measurement, own.measure_column
-        if recorder.quiet or noise.adds_no_noise:
-            return original(own, val)
-        keys = [each for each in val.columns if each != name]
-        rows = sorted(val.collect(), key=lambda row: repr([row[key] for key in keys]))
-        values = np.array([row[name] for row in rows])
-        made = recorder.release(
-            _reading(recorder, own, noise, values),
-            lambda: np.array([noise(each) for each in values]),
-        )
-        fields = [
-            StructField(each.name, noise.output_type if each.name == name else each.dataType)
-            for each in val.schema
-        ]
-        drawn = [
-            tuple(noisy if key == name else row[key] for key in val.columns)
-            for row, noisy in zip(rows, made.tolist(), strict=True)
-        ]
-        return val.sparkSession.createDataFrame(drawn, StructType(fields))
-
-    return call
+    noise, name = own.measurement.noise_measurement, own.measure_column
+    if noise.adds_no_noise:
+        return original(own, val)
+    keys = [each for each in val.columns if each != name]
+    rows = sorted(val.collect(), key=lambda row: repr([row[key] for key in keys]))
+    values = np.array([row[name] for row in rows])
+    made = recorder.release(
+        _reading(recorder, own, noise, values),
+        lambda: np.array([noise(each) for each in values]),
+    )
+    fields = [
+        StructField(each.name, noise.output_type if each.name == name else each.dataType)
+        for each in val.schema
+    ]
+    drawn = [
+        tuple(noisy if key == name else row[key] for key in val.columns)
+        for row, noisy in zip(rows, made.tolist(), strict=True)
+    ]
+    return val.sparkSession.createDataFrame(drawn, StructType(fields))
 
 
-def _whole(recorder: Recorder, name: str, original: Any) -> Any:
+def _whole(recorder: Recorder, name: str, original: Any, own: Any, val: Any) -> Any:
     """Give a measurement whose rows alone are a release; Spark would draw them again and again."""
+    moved = recorder.memory.get(id(own), (None, None))[1]
+    cost = (math.inf,) if moved is None else own.privacy_function(moved)
+    parts = cost if isinstance(cost, tuple) else (cost,)
+    epsilon, *delta = (each if isinstance(each, float) else _up(each) for each in parts)
+    mechanism = kinds.Opaque(name, least_known(epsilon), delta[0] if delta else 0.0)
+    frame = getattr(val, "_dataframe", val)
+    value = fingerprint(sorted(repr(row) for row in frame.collect()))
+    schema: list[Any] = []
 
-    def call(own: Any, val: Any) -> Any:
-        moved = recorder.memory.get(id(own), (None, None))[1] if not recorder.quiet else None
-        if recorder.quiet:
-            return original(own, val)
-        cost = (math.inf,) if moved is None else own.privacy_function(moved)
-        parts = cost if isinstance(cost, tuple) else (cost,)
-        epsilon, *delta = (each if isinstance(each, float) else _up(each) for each in parts)
-        mechanism = kinds.Opaque(name, least_known(epsilon), delta[0] if delta else 0.0)
-        frame = getattr(val, "_dataframe", val)
-        value = fingerprint(sorted(repr(row) for row in frame.collect()))
-        schema: list[Any] = []
+    def draw() -> Any:
+        made = original(own, val)
+        schema.append(made.schema)
+        return sorted((tuple(row) for row in made.collect()), key=repr)
 
-        def draw() -> Any:
-            made = original(own, val)
-            schema.append(made.schema)
-            return sorted((tuple(row) for row in made.collect()), key=repr)
-
-        rows = recorder.release(Reading(name, mechanism, 1.0, value), draw)
-        return frame.sparkSession.createDataFrame(rows, schema[0])
-
-    return call
+    rows = recorder.release(Reading(name, mechanism, 1.0, value), draw)
+    return frame.sparkSession.createDataFrame(rows, schema[0])
 
 
 ADAPTER = Tumult()

@@ -60,22 +60,26 @@ def batches(
     """
     charged = Counter(entry.invocation.at for entry in ledger)
     for number, each in enumerate(declared):
-        if isinstance(each.mechanism, Continual):
+        if isinstance(law := each.mechanism, Continual):
             if charged[each.at]:
                 raise InputError(
                     f"{each.describe()} was begun already, and its noise is in no journal; start "
                     "a training with correlated noise anew."
                 )
-            yield from _in_turn(each, each.mechanism, len(names), seed)
-            continue
-        passes = _passes(each, len(names), [seed, number])
-        for step in range(charged[each.at], each.releases):
-            if each.sampling is not None:
+            turns = _split(len(names), law.min_separation, [seed])  # the same in every pass
+            for step in range(law.factorization.steps):
+                turn = step % law.min_separation
+                yield Batch(each, turns[turn], f"batch {turn + 1}")
+        elif each.sampling is not None:
+            for _ in range(charged[each.at], each.releases):
                 yield Batch(each, np.array(ledger.sample(names, at=each.at), dtype=np.int64))
-            elif each.releases == each.count:
+        elif each.releases == each.count:
+            for _ in range(charged[each.at], each.releases):
                 yield Batch(each, np.arange(len(names)))
-            else:
-                yield Batch(each, passes[step], f"batch {step + 1}")
+        else:
+            disjoint = _split(len(names), each.releases, [seed, number])
+            for step in range(charged[each.at], each.releases):
+                yield Batch(each, disjoint[step], f"batch {step + 1}")
 
 
 def steps_of(each: Invocation) -> int:
@@ -147,21 +151,6 @@ def _require_turns(each: Invocation, law: Continual) -> None:
             f"steps apart; batches that take turns for {law.factorization.steps} steps make them "
             f"{turns}."
         )
-
-
-def _in_turn(each: Invocation, law: Continual, units: int, seed: int) -> Iterator[Batch]:
-    """The same batches in the same order in every pass."""
-    split = _split(units, law.min_separation, [seed])
-    for step in range(law.factorization.steps):
-        turn = step % law.min_separation
-        yield Batch(each, split[turn], f"batch {turn + 1}")
-
-
-def _passes(each: Invocation, units: int, seed: list[int]) -> list[Places]:
-    """The batches of one epoch, where batches are disjoint."""
-    if each.sampling is not None or each.releases == each.count:
-        return []
-    return _split(units, each.releases, seed)
 
 
 def _split(units: int, parts: int, seed: list[int]) -> list[Places]:

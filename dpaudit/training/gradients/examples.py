@@ -17,9 +17,10 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.data import TensorDataset
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError, PlanMismatchError
+from dpaudit.base.errors import InputError
 from dpaudit.ledger.units import DistinctNames, distinct_names
 from dpaudit.plan import PrivacyUnit
+from dpaudit.training.declared import require_unit
 
 Places = NDArray[np.int64]
 
@@ -132,17 +133,10 @@ class Examples:
     def require_unit(self, unit: PrivacyUnit) -> None:
         """Refuse a plan that protects rows where users are clipped, or users where rows are.
 
-        A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
-
         Raises:
             PlanMismatchError: if it does.
         """
-        if unit.is_row == self.by_user:
-            held = "clips users" if self.by_user else "clips rows"
-            raise PlanMismatchError(
-                f"unit is {unit.name!r}, and the training {held}; to protect users give their "
-                "names, as users, and declare unit='user'; to protect rows declare unit='row'."
-            )
+        require_unit(unit, drawn=self.by_user, clipped=self.by_user)
 
 
 class UnitRows(Examples):

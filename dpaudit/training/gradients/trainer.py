@@ -20,16 +20,17 @@ that loop and settings follow from noisy gradients and public facts. ``docs/trai
 from __future__ import annotations
 
 import inspect
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import torch
 from torch import nn
 
-from dpaudit.accounting import AccountantName, compose
-from dpaudit.base import validate
+from dpaudit.base import files, validate
 from dpaudit.base.errors import (
     BudgetExceededError,
     ClosedLedgerError,
@@ -37,12 +38,12 @@ from dpaudit.base.errors import (
     UnsupportedError,
 )
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord
+from dpaudit.certificate import Certificate, Finding, SubjectRecord
 from dpaudit.ledger import Ledger, Stream
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.project.targets import code_hash
-from dpaudit.training.certifying import certify_training
+from dpaudit.training.certifying import LedgerTraining, Wanted
 from dpaudit.training.declared import Adaptive as Adaptive
 from dpaudit.training.declared import invocations_at, is_correlated
 from dpaudit.training.gradients.batches import (
@@ -61,18 +62,8 @@ _found = FindingTable(__name__)
 _SEEDS: WeakKeyDictionary[Ledger, dict[str, int]] = WeakKeyDictionary()
 """Of the order of batches, by label: one for each, whoever goes on with it."""
 
-NOT_COVERED = (
-    "That the loss reads nothing but its parameters and its one example: it runs in the process "
-    "that holds the data.",
-    "Anything computed from the data beside the training, such as statistics of the inputs, a "
-    "validation score on training rows, or parameters to begin with.",
-    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
-    "anything but noisy gradients.",
-    "That a training breaks off, and how long a step takes.",
-)
 
-
-class Trainer:
+class Trainer(LedgerTraining):
     """The steps of a training, each a dict of noisy mean gradients by the name of a parameter.
 
     ``for gradients in trainer: optimizer.step()`` is a training: the gradients are with the
@@ -110,6 +101,17 @@ class Trainer:
         PlanMismatchError: if the plan protects rows and the training clips users, or otherwise.
         UnsupportedError: if the loss cannot be mapped, or the plan declares no clipped sums.
     """
+
+    usual_name = "training"
+    not_covered = (
+        "That the loss reads nothing but its parameters and its one example: it runs in the "
+        "process that holds the data.",
+        "Anything computed from the data beside the training, such as statistics of the inputs, a "
+        "validation score on training rows, or parameters to begin with.",
+        "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
+        "anything but noisy gradients.",
+        "That a training breaks off, and how long a step takes.",
+    )
 
     def __init__(
         self,
@@ -266,21 +268,6 @@ class Trainer:
         labels = {each.at for each in self.declared}
         return sum(entry.invocation.at in labels for entry in self.ledger)
 
-    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
-        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
-
-        It promises nothing of a training that stops because of it; the certificate says what is
-        proved of the whole.
-
-        Args:
-            delta: δ, as in the certificate.
-            accountant: whose bound is wanted.
-        """
-        validate.probability(delta=delta)
-        if not len(self.ledger):
-            return 0.0
-        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
-
     def findings(self) -> tuple[Finding, ...]:
         """Return what a reader of the certificate must know of this training."""
         dtype = str(self._sums.dtype).removeprefix("torch.")
@@ -290,46 +277,16 @@ class Trainer:
             found.append(_found("steps-before", earlier=self._earlier))
         return tuple(found)
 
-    def certificate(
-        self,
-        delta: float | None = None,
-        *,
-        claim: Claim | None = None,
-        accountant: AccountantName | str = AccountantName.BEST,
-        name: str = "training",
-        findings: Sequence[Finding] = (),
-    ) -> Certificate:
-        """Certify the training.
-
-        The guarantee is that of the declared plan, at most, or that of the filter that is the
-        ledger's budget, if it is less. One that ended early closes its ledger first. Of a journal
-        that is closed it holds the head, so that ``dpaudit verify --ledger`` takes both.
-
-        Args:
-            delta: δ of the guarantee; the claim's where not given.
-            claim: what is stated.
-            accountant: whose proof is wanted.
-            name: of the training.
-            findings: known besides.
-
-        Raises:
-            PlanMismatchError: if steps are left, and neither the ledger is closed nor its budget
-                used up.
-            InputError: if δ is missing or invalid.
-        """
+    def _certified(self, wanted: Wanted) -> Certificate:
         if not (self.ledger.closed or self.exceeded):
             self.ledger.check()
         own = self.charged == (self.taken if self._stream is None else 1)  # all by this one
-        return certify_training(
-            self.ledger,
-            self._subject(name),
-            delta=delta,
-            claim=claim,
-            accountant=accountant,
-            findings=(*self.findings(), *findings),
-            not_covered=NOT_COVERED,
-            summary={"noisy_steps": self._earlier + self.taken},
-            labels=[each.at for each in self.declared] if own else (),
+        return self.recorded(
+            wanted,
+            self._subject(wanted.name),
+            self.findings(),
+            {"noisy_steps": self._earlier + self.taken},
+            [each.at for each in self.declared] if own else (),
         )
 
     def _subject(self, name: str) -> SubjectRecord:
@@ -380,3 +337,125 @@ def trained(parameters: Any) -> dict[str, Any]:
             "of tensors by name."
         )
     return dict(parameters)
+
+
+def fit(
+    loss: Loss,
+    parameters: nn.Module | Mapping[str, Any],
+    data: Any,
+    ledger: Ledger | Plan,
+    *,
+    optimizer: Any,
+    scheduler: Any = None,
+    checkpoint: Path | str | None = None,
+    every: int = 100,
+    **settings: Any,
+) -> Trainer:
+    """Train by all steps that the plan declares, or that the budget of the ledger admits.
+
+    A ledger that is made here of a plan is closed at the end, and so is one whose budget ended it.
+
+    Args:
+        loss: as of :class:`Trainer`.
+        parameters: likewise.
+        data: likewise.
+        ledger: likewise.
+        optimizer: of torch, for these parameters.
+        scheduler: of its rate, asked after each step.
+        checkpoint: a file that parameters, optimizer and scheduler are written to, and read from
+            where it is there. Steps after the last one stay charged, and are not taken again.
+        every: steps from one checkpoint to the next.
+        **settings: further ones of :class:`Trainer`.
+
+    Returns:
+        The trainer, which certifies.
+
+    Raises:
+        InputError: if the optimizer holds other parameters, or the checkpoint is none of this
+            ledger; else as :class:`Trainer`.
+    """
+    trainer = Trainer(loss, parameters, data, ledger, **settings)
+    _require_optimizer(optimizer, trainer.parameters)
+    every = validate.integer_at_least(1, every=every)
+    kept = (
+        None if checkpoint is None else _Checkpoint(Path(checkpoint), trainer, optimizer, scheduler)
+    )
+    for _ in trainer:
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        if kept is not None and trainer.taken % every == 0:
+            kept.write()
+    if kept is not None:
+        kept.write()
+    if isinstance(ledger, Plan) or trainer.exceeded:
+        trainer.ledger.close()
+    return trainer
+
+
+class _Checkpoint:
+    """A file with what a training has come to; it holds noisy results alone."""
+
+    def __init__(self, path: Path, trainer: Trainer, optimizer: Any, scheduler: Any) -> None:
+        self._path, self._trainer = path, trainer
+        self._states = {"optimizer": optimizer}
+        if scheduler is not None:
+            self._states["scheduler"] = scheduler
+        if path.exists():
+            self._read()
+
+    def write(self) -> None:
+        """Write it whole or not at all."""
+        trainer = self._trainer
+        held = {name: each.state_dict() for name, each in self._states.items()}
+        held["parameters"] = {name: each.detach() for name, each in trainer.parameters.items()}
+        held["plan"], held["steps"] = trainer.ledger.plan.hash, trainer.charged
+        held["clip_norm"] = trainer.clip_norm
+        content = io.BytesIO()
+        torch.save(held, content)
+        files.write(self._path, content.getvalue())
+
+    def _read(self) -> None:
+        try:
+            held = torch.load(self._path, weights_only=True)
+            plan, steps, own = held["plan"], held["steps"], held["parameters"]
+            states = {name: held[name] for name in self._states}
+        except Exception as error:  # noqa: BLE001  # of pickle, zip or the file system
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} is none of this training "
+                f"({type(error).__name__}); give another file."
+            ) from None
+        trainer = self._trainer
+        known = trainer.charged
+        if plan != trainer.ledger.plan.hash or steps > known:
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} holds {steps} steps, of which the ledger "
+                f"knows {known}; resume the ledger of that training from its journal."
+            )
+        if {name: each.shape for name, each in own.items()} != {
+            name: each.shape for name, each in trainer.parameters.items()
+        }:
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} holds other parameters; give another file."
+            )
+        with torch.no_grad():
+            for name, each in trainer.parameters.items():
+                each.copy_(own[name])
+        for name, each in self._states.items():
+            each.load_state_dict(states[name])
+        trainer.clip_norm = held["clip_norm"]
+
+
+def _require_optimizer(optimizer: Any, parameters: Mapping[str, Any]) -> None:
+    """Refuse an optimizer that would step by gradients which nobody made noisy, or by none."""
+    if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, torch.optim.LBFGS):
+        raise InputError(
+            f"optimizer is a {type(optimizer).__name__:.60}; it must be one of torch.optim that "
+            "steps without a closure."
+        )
+    known = {id(each) for each in parameters.values()}
+    if {id(p) for group in optimizer.param_groups for p in group["params"]} != known:
+        raise InputError(
+            "optimizer holds other parameters than those that are trained; give it these, all of "
+            "them and no more."
+        )

@@ -32,7 +32,6 @@ from dpaudit.training.membership.shadows import (
     Train,
     balanced_masks,
     canary_words,
-    measure_models,
     random_masks,
     train_models,
 )
@@ -141,7 +140,7 @@ def audit_one_run(
     size = validate.integer_at_least(2, canaries=canaries)
     audit = GuessAudit(null, size, guesses, execution)
     masks = random_masks(1, size, audit.seed, Role.TARGET_MASKS)
-    told = measure_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
+    told = train_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
     scores, *found = told[0].T
     method = f"one-run audit with canaries{canary_words(train)}"
     further = train.details(masks[0], found) if isinstance(train, SecretScores) else {}
@@ -233,10 +232,11 @@ def audit_membership(
     masks = random_masks(targets, examples, seed, Role.TARGET_MASKS)
     shadow_masks = balanced_masks(shadows if judge else 0, examples, seed)
     with workers(execution) as mapped:
-        shadow_scores = _finite(
-            train_models(train, shadow_masks, seed, Role.SHADOWS, mapped, execution)
-        )
-        scores = train_models(train, masks, seed, Role.TARGETS, mapped, execution)
+        told = [
+            train_models(train, each, seed, role, mapped, execution)[..., 0]
+            for each, role in ((shadow_masks, Role.SHADOWS), (masks, Role.TARGETS))
+        ]
+    shadow_scores, scores = _finite(told[0]), told[1]
     if judge is not None:
         scores = judge(_finite(scores), shadow_scores, shadow_masks)
     method = f"membership inference{canary_words(train)}, {attack}"

@@ -82,23 +82,6 @@ def train_models(
     mapped: TaskMap = map,
     execution: Execution = NO_LIMIT,
 ) -> Floats:
-    """Return the scores of one model for each mask, as :func:`measure_models` does.
-
-    Returns:
-        Shape (k, n).
-    """
-    measured: Floats = measure_models(train, masks, seed, role, mapped, execution)[..., 0]
-    return measured
-
-
-def measure_models(
-    train: Train,
-    masks: Flags,
-    seed: int,
-    role: Role,
-    mapped: TaskMap = map,
-    execution: Execution = NO_LIMIT,
-) -> Floats:
     """Return all that one model for each mask tells, the same wherever they are trained.
 
     Models are trained in child processes: whatever training does to its process, this one goes on.

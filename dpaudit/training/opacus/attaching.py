@@ -32,23 +32,14 @@ from typing import Any, cast
 
 from opacus import PrivacyEngine
 
-from dpaudit.accounting import AccountantName, compose
 from dpaudit.base import validate
 from dpaudit.base.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import (
-    Certificate,
-    Claim,
-    FilterRecord,
-    Finding,
-    Severity,
-    SubjectRecord,
-    certify,
-)
+from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
-from dpaudit.training.certifying import ended_early
-from dpaudit.training.declared import invocations_at, is_correlated
+from dpaudit.training.certifying import LedgerTraining, Wanted, ended_early
+from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
 from dpaudit.training.opacus.findings import (
@@ -57,7 +48,7 @@ from dpaudit.training.opacus.findings import (
     optimizer_findings,
     without_amplification,
 )
-from dpaudit.training.opacus.loaders import PoissonLoader, UserSums, require_unit
+from dpaudit.training.opacus.loaders import PoissonLoader, UserSums
 from dpaudit.training.opacus.optimizer import (
     CorrelatedOptimizer,
     ObservedOptimizer,
@@ -132,12 +123,17 @@ def attach(
     return training
 
 
-class Training:
+class Training(LedgerTraining):
     """A training that a ledger watches. Made by :func:`attach`.
 
-    Attributes:
-        ledger: the ledger.
+    >>> from dpaudit import Ledger, Plan
+    >>> plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=5)
+    >>> Training(Ledger(plan)).epsilon(1e-5)
+    0.0
     """
+
+    usual_name = "opacus training"
+    not_covered = NOT_COVERED
 
     def __init__(self, ledger: Ledger, remote: RemoteLedger | None = None) -> None:
         self.ledger = ledger
@@ -151,37 +147,16 @@ class Training:
         """Noisy steps of this process, optimizer by optimizer; their batch sizes are private."""
         return tuple(step for each in self._optimizers for step in each.steps)
 
-    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
-        """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
-
-        It promises nothing of a training that stops because of it, or of anything else that it
-        saw: the certificate says what is proved of the whole, and a filter as the ledger's budget
-        may end a training at any step.
-
-        Args:
-            delta: δ, as in the certificate.
-            accountant: whose bound is wanted; by default the fastest that takes every training.
-
-        >>> from dpaudit import Ledger, Plan
-        >>> plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=5)
-        >>> Training(Ledger(plan)).epsilon(1e-5)
-        0.0
-        """
-        validate.probability(delta=delta)
-        if not len(self.ledger):
-            return 0.0
-        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
-
     def check(self) -> None:
         """Compare what ran with what was declared, at most, and with what opacus counted.
 
         Raises:
             PlanMismatchError: naming the first difference.
         """
+        if self._remote is not None:  # it is compared where the ledger is
+            return
         if not self.ledger.closed:
             self.ledger.check()
-        if self._remote is not None:
-            return
         for engine, before in self._engines:
             counted = _accounted(engine) - before
             # With steps that were resumed: an engine's checkpoint brings their account along.
@@ -211,43 +186,10 @@ class Training:
         own = [each for each in self._optimizers if engine is None or each.engine is engine]
         return sum(each.charged(charges) for each in own)
 
-    def certificate(
-        self,
-        delta: float | None = None,
-        *,
-        claim: Claim | None = None,
-        accountant: AccountantName | str = AccountantName.BEST,
-        name: str = "opacus training",
-        findings: Sequence[Finding] = (),
-    ) -> Certificate:
-        """Certify the training.
+    def _certified(self, wanted: Wanted) -> Certificate:
+        return self._together(wanted) if self._shared else self._made(wanted)
 
-        The guarantee is that of the declared plan, at most, or that of the filter that is the
-        ledger's budget, if it is less; a training that ended early, by closing its ledger, says how
-        much of it ran. Where the batches were not drawn as declared it
-        does not hold: the verdict is then *unproven*, and a finding says what is proved instead.
-
-        Args:
-            delta: δ of the guarantee; the claim's where not given.
-            claim: what is stated.
-            accountant: whose proof is wanted.
-            name: of the training.
-            findings: known besides.
-
-        Raises:
-            PlanMismatchError: if what ran is not what was declared.
-            InputError: if δ is missing or invalid.
-        """
-        stated: dict[str, Any] = {
-            "claim": claim,
-            "accountant": accountant,
-            "name": name,
-            "findings": findings,
-        }
-        ask = partial(self._certified, delta, **stated)
-        return self._together(ask) if self._shared else ask()
-
-    def _together(self, ask: Callable[..., Certificate]) -> Certificate:
+    def _together(self, wanted: Wanted) -> Certificate:
         """Return the certificate that process 0 makes, with what all of them found."""
         seeds = [each.stream.seed() for each in self._optimizers if each.stream is not None]
         found, drawn = zip(*from_all((self.findings(), seeds)), strict=True)
@@ -257,7 +199,7 @@ class Training:
         made: Any = None
         if not is_follower():
             try:
-                made = ask(of_others=tuple(dict.fromkeys(others)))
+                made = self._made(wanted, others)
             except DpAuditError as error:
                 made = error
         made = from_first(made)
@@ -265,30 +207,12 @@ class Training:
             raise made
         return cast(Certificate, made)
 
-    def _certified(
-        self,
-        delta: float | None,
-        *,
-        claim: Claim | None,
-        accountant: AccountantName | str,
-        name: str,
-        findings: Sequence[Finding],
-        of_others: tuple[Finding, ...] = (),
-    ) -> Certificate:
+    def _made(self, wanted: Wanted, of_others: Sequence[Finding] = ()) -> Certificate:
         self.check()
         own = tuple(dict.fromkeys((*self.findings(), *of_others)))
         facts = {each.label: each.configuration() for each in self._optimizers}
-        certificate = certify(
-            self.ledger.plan,
-            subject=SubjectRecord(name, facts),
-            claim=claim,
-            delta=delta,
-            accountant=accountant,
-            findings=(*own, *findings),
-            not_covered=NOT_COVERED,
-            filtered=FilterRecord.of(
-                self.ledger.budget, Counter(entry.invocation.at for entry in self.ledger)
-            ),
+        certificate = self.proved(
+            wanted, SubjectRecord(wanted.name, facts), (*own, *wanted.findings)
         )
         steps = max(self._charged(), len(self.steps))
         drawn = {each.sampler or "ledger" for each in self._optimizers}

@@ -128,19 +128,16 @@ class BatchStream:
 
     def use(
         self,
-        size: int | None,
+        size: int,
         batches: int,
         digest: int | None = None,
         chance: Callable[[], float] = float,
-    ) -> int | None:
-        """Return a step on ``batches`` drawn batches that have ``size`` units together.
+    ) -> None:
+        """Note a step on ``batches`` drawn batches that have ``size`` units together.
 
-        Batches that were drawn earlier and left out are passed over and counted. Without a size
-        the next batches are meant. A digest that this pass had already is a batch used again,
-        unless such a batch may well be drawn twice by ``chance``, its probability.
-
-        Returns:
-            The number of units, where it is known.
+        Batches that were drawn earlier and left out are passed over and counted. A digest that this
+        pass had already is a batch used again, unless such a batch may well be drawn twice by
+        ``chance``, its probability.
         """
         self._steps += 1
         if digest is not None and self.rate != 1:
@@ -150,20 +147,19 @@ class BatchStream:
         if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
             self.used[self._waiting.popleft()] += 1
             self.position = self.drawn - len(self._waiting) - 1
-            return size
+            return
         waiting = list(self._waiting)
         for start in range(len(waiting) - batches + 1):
             found = sum(waiting[start : start + batches])
             # opacus may put one random unit in place of none
-            if size is None or found == size or (found == 0 and size == batches):
+            if found == size or (found == 0 and size == batches):
                 for _ in range(start + batches):
                     self._waiting.popleft()
                 self.left_out += start
                 self.used[found] += 1
                 self.position = self.drawn - len(self._waiting) - 1
-                return found if size is None else size
+                return
         self.strays += 1
-        return size
 
     @property
     def p_value(self) -> float:

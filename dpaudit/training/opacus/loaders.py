@@ -1,14 +1,14 @@
 """Batches of units: drawn by coins, of users with all their rows, or the same in every pass.
 
 Users as units (McMahan et al. 2018, *Learning differentially private recurrent language models*,
-here by coins): who takes part does so with all rows, whose summed or averaged gradient is clipped
-to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
+here by coins): who takes part does so with all rows, whose averaged gradient is clipped to C. So a
+user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, Sampler, default_collate
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
-from dpaudit.plan import PrivacyUnit
+from dpaudit.ledger.units import Name, Whole, distinct_names
+from dpaudit.training.opacus.side_effects import watch_inputs
 from dpaudit.training.opacus.step import clips_in_the_loss
 
 
@@ -75,7 +76,6 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         sample_rate: q, in (0, 1].
         most: a batch has at most so many units, of more drawn ones a uniform subset.
         steps: batches of a pass; ⌊1/q⌋ where not given.
-        combine: what a user's gradient is of that of the rows, ``mean`` or ``sum``.
         among: the names of all users, where these are public; who has no rows is drawn as well.
         generator: that draws the users; torch's own where not given.
         settings: further ones of a ``DataLoader``.
@@ -98,7 +98,6 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         sample_rate: float,
         most: int | None = None,
         steps: int | None = None,
-        combine: str = "mean",
         among: Sequence[Hashable] | None = None,
         generator: Any = None,
         **settings: Any,
@@ -113,9 +112,7 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
             )
         if not isinstance(data, Sized):
             raise InputError("data has no length; take a data set whose rows have numbers.")
-        if combine not in ("mean", "sum"):
-            raise InputError(f"combine is {combine!r:.60}; it must be 'mean' or 'sum'.")
-        self.by_user, self.mean = users is not None, combine == "mean"
+        self.by_user = users is not None
         self.batch: Batch | None = None  # private
         sampler = UnitBatches(
             _groups(range(len(data)) if users is None else users, len(data), among),
@@ -163,46 +160,27 @@ def _leaves(batch: Any) -> list[Any]:
     return [leaf for each in parts for leaf in _leaves(each)]
 
 
-def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]:
+def _groups(users: object, rows: int, among: object) -> list[list[int]]:
     """Return the rows of each user."""
-    users = _names("users", users)
-    if len(users) != rows:
+    names, codes = _distinct("users", users)
+    if len(codes) != rows:
         raise InputError("users has more or fewer names than data has rows; give one for each row.")
-    groups: dict[Hashable, list[int]] = {name: [] for name in _names("among", among or ())}
-    for row, name in enumerate(users):
-        if among is not None and name not in groups:
-            raise InputError("among lacks a user that has rows; it must have all of them.")
-        groups.setdefault(name, []).append(row)
     if not rows:
         raise InputError("data has no rows; a training needs some.")
+    everyone = names if among is None else _distinct("among", among)[0]
+    groups: dict[Name, list[int]] = {name: [] for name in everyone}
+    if not groups.keys() >= set(names):
+        raise InputError("among lacks a user that has rows; it must have all of them.")
+    for row, code in enumerate(codes.tolist()):
+        groups[names[code]].append(row)
     return list(groups.values())
 
 
-def _names(of: str, given: Any) -> Sequence[Hashable]:
-    """Read names that are equal for one user alone, and always for that one."""
-    if isinstance(given, range):
-        return given
-    wrong = isinstance(given, Mapping | Set) or not isinstance(given, Iterable)
-    # Of tensors and arrays the values: a tensor is equal to itself alone.
-    parts = [] if wrong else given.tolist() if hasattr(given, "tolist") else given
+def _distinct(field: str, names: object) -> tuple[list[Name], Whole]:
     try:
-        names = [each.item() if hasattr(each, "item") else each for each in parts]
-        wrong |= len(set(map(type, names))) > 1 or not all(map(_is_name, set(names)))
-    except (TypeError, ValueError, RuntimeError):
-        wrong = True
-    if wrong:
-        raise InputError(
-            f"{of} has names that are of several kinds, missing (None, NaN) or none at all, so "
-            "that one user may become several; give a list of texts, or of integers."
-        )
-    return names
-
-
-def _is_name(name: Any) -> bool:
-    if isinstance(name, tuple):
-        return all(map(_is_name, name))
-    kind: Any = type(name)
-    return name is not None and kind.__eq__ is not object.__eq__ and bool(name == name)
+        return distinct_names(names)
+    except InputError as error:
+        raise InputError(str(error).replace("units", field, 1)) from None
 
 
 class UserSums:
@@ -219,12 +197,9 @@ class UserSums:
         self._optimizer, self._loader = optimizer, loader
         self._clip, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._clipped
         self._batch: Batch | None = None  # that the model saw last
-        model = module if isinstance(module, torch.nn.Module) else module._module
-        model.register_forward_pre_hook(self._look, with_kwargs=True)
+        watch_inputs(module, self._look)
 
-    def _look(self, model: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if not (model.training and torch.is_grad_enabled()):
-            return
+    def _look(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         batch = self._loader.batch
         seen = _leaves([args, named])
         right = batch is not None and seen and all(_among(each, batch[0]) for each in seen)
@@ -242,22 +217,8 @@ class UserSums:
             )
         assert batch is not None
         for p in self._optimizer.params:
-            p.grad_sample = _together(p.grad_sample, batch[1], mean=self._loader.mean)
+            p.grad_sample = _together(p.grad_sample, batch[1])
         self._clip()
-
-
-def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
-    """Refuse a training that draws or clips other units, users or rows, than its plan protects.
-
-    A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
-    """
-    if not drawn == clipped == (not unit.is_row):
-        kinds = [("rows", "users")[each] for each in (drawn, clipped)]
-        raise PlanMismatchError(
-            f"unit is {unit.name!r}, and the training draws {kinds[0]} and clips {kinds[1]}; to "
-            "protect users give PoissonLoader or PrivateTrainer their names, as users, and declare "
-            "unit='user'; to protect rows give no users and declare unit='row'."
-        )
 
 
 def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
@@ -270,12 +231,12 @@ def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
     return generator
 
 
-def _together(rows: Any, sizes: tuple[int, ...], *, mean: bool) -> Any:
-    """Add gradients of rows (n, ...) up to gradients of users (m, ...)."""
+def _together(rows: Any, sizes: tuple[int, ...]) -> Any:
+    """Average gradients of rows (n, ...) to gradients of users (m, ...)."""
     counts = torch.tensor(sizes, dtype=torch.long, device=rows.device)
     owner = torch.repeat_interleave(torch.arange(len(sizes), device=rows.device), counts)
     total = rows.new_zeros((len(sizes), *rows.shape[1:])).index_add_(0, owner, rows)
-    return total / counts.clamp(min=1).view(-1, *[1] * (rows.ndim - 1)) if mean else total
+    return total / counts.clamp(min=1).view(-1, *[1] * (rows.ndim - 1))
 
 
 def _among(seen: Any, rows: list[Any]) -> bool:

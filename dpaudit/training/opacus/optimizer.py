@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -241,8 +241,8 @@ class ObservedOptimizer:
         self.writes.admit()
         self.randomness.note(self._state)
         self._ran[at] += 1
-        units = self._use()
         if stream is not None:
+            self._use(stream)
             self._epoch = stream.epochs
         self.steps.append(
             ObservedStep(
@@ -251,7 +251,7 @@ class ObservedOptimizer:
                 noise_multiplier=float(optimizer.noise_multiplier),
                 max_grad_norm=ready.norm,
                 expected_batch_size=float(optimizer.expected_batch_size) if self.divides else None,
-                actual_batch_size=units,
+                actual_batch_size=self._units,
                 physical_batches=max(self._parts, self._batches),
                 epoch=self._epoch,
                 # The count's noise never comes from the secure mode of opacus.
@@ -259,14 +259,10 @@ class ObservedOptimizer:
             )
         )
 
-    def _use(self) -> int | None:
-        """Tell the loader's stream of the batch that was used; its units, where they are known."""
-        if self.stream is None:
-            return self._units
-        if self._inputs is None:
-            return self.stream.use(self._units, self._batches)
-        seen, chance = self._inputs.last, self._inputs.chance
-        return self.stream.use(self._units, self._batches, seen, chance)
+    def _use(self, stream: BatchStream) -> None:
+        """Tell the loader's stream of the batch that was used."""
+        seen = () if self._inputs is None else (self._inputs.last, self._inputs.chance)
+        stream.use(self._units, self._batches, *seen)
 
     def _next(self) -> tuple[Invocation, str | None]:
         """Give the invocation that is due and the unit it touches; where all ran, the last one."""
@@ -356,7 +352,6 @@ class CorrelatedOptimizer(ObservedOptimizer):
         self._loader = loader
         self._sums: Stream | None = None
         self._last: Any = 0.0
-        self._used: int | None = None
         self._places: dict[int | None, int] = {}  # of batches in their pass, by digest
         if len(self.declared) > 1 or self._adaptive or not _fixed(self.stream):
             raise InputError(
@@ -385,7 +380,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
         stream, invocation = self.stream, ready.invocation
         assert stream is not None
         strays = stream.strays
-        self._used = stream.use(self._units, self._batches)
+        stream.use(self._units, self._batches)
         here = stream.position
         seen = None if self._inputs is None else self._inputs.last
         place = here if seen is None else self._places.setdefault(seen, here)
@@ -404,8 +399,8 @@ class CorrelatedOptimizer(ObservedOptimizer):
         self._last = noisy
         self._note(ready)
 
-    def _use(self) -> int | None:
-        return self._used
+    def _use(self, stream: BatchStream) -> None:
+        """Do nothing: it was told before the noise."""
 
     def _rows(self, place: int) -> Any:
         """Return the rows of a batch, by its place; two batches may well have the same ones."""
@@ -456,16 +451,9 @@ class RemoteLedger:
     def __iter__(self) -> Iterator[Entry]:
         return iter(())
 
-    def check(self) -> None:
-        """Return what ran is compared with the plan where the ledger is."""
-
     def left(self) -> Iterator[str]:
         """Yield what ran less often than declared: known where the ledger is."""
         return iter(())
-
-    def spent(self) -> NoReturn:
-        """Refuse to say what is known where the ledger is."""
-        raise InputError("the ledger is that of process 0; ask there what was spent.")
 
 
 class SharedOptimizer(ObservedOptimizer):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from operator import attrgetter
 from typing import Any
@@ -138,6 +138,22 @@ class Randomness:
             self._seen.add(state)
 
 
+def watch_inputs(module: Any, look: Callable[..., None]) -> None:
+    """Show what a model is trained on to somebody, before each pass.
+
+    Args:
+        module: that ``make_private`` returned, model or hooks.
+        look: is given the arguments of the model, by place and by name.
+    """
+
+    def hook(model: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if model.training and torch.is_grad_enabled():
+            look(args, named)
+
+    model = module if isinstance(module, torch.nn.Module) else module._module
+    model.register_forward_pre_hook(hook, with_kwargs=True)
+
+
 class Inputs:
     """The batches that a model saw, by a digest that never leaves the process.
 
@@ -151,12 +167,9 @@ class Inputs:
     def __init__(self, module: Any) -> None:
         self.last: int | None = None
         self._rows = torch.empty(0)
-        model = module if isinstance(module, torch.nn.Module) else module._module
-        model.register_forward_pre_hook(self._look, with_kwargs=True)
+        watch_inputs(module, self._look)
 
-    def _look(self, model: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if not (model.training and torch.is_grad_enabled()):
-            return
+    def _look(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         held = [each for each in (*args, *named.values()) if isinstance(each, torch.Tensor)]
         if not held or held[0].ndim == 0 or held[0].shape[0] < 2:
             self.last = None

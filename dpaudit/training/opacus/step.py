@@ -45,7 +45,7 @@ class ObservedStep(NamedTuple):
         noise_multiplier: noise in units of the clip norm.
         max_grad_norm: the clip norm.
         expected_batch_size: what the sum is divided by; None for a sum.
-        actual_batch_size: units that contributed; None where it could not be told.
+        actual_batch_size: units that contributed.
         physical_batches: parts in which the batch was processed.
         epoch: passes over the loader that were begun, this one included; 0 without a loader.
         secure_mode: whether opacus drew the noise in its secure mode.
@@ -56,7 +56,7 @@ class ObservedStep(NamedTuple):
     noise_multiplier: float
     max_grad_norm: float
     expected_batch_size: float | None
-    actual_batch_size: int | None
+    actual_batch_size: int
     physical_batches: int
     epoch: int
     secure_mode: bool

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from booking import ABOUT, ask, laplace
+from booking import ABOUT, ask, edited, filled, forged, laplace, opened, ran
 from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
-from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import (
     AccessError,
     BudgetExceededError,
@@ -20,6 +18,7 @@ from dpaudit.base.errors import (
     JournalError,
     TamperedError,
 )
+from dpaudit.base.files import canonical_json
 from dpaudit.book import (
     Book,
     BudgetRecord,
@@ -53,10 +52,8 @@ def guarded(book):
 
 
 def used(book):
-    return (
-        remaining_budgets(book)[0].left[0].total[0]
-        / remaining_budgets(book)[0].left[0].budget.limit.bounds[0]
-    )
+    left = remaining_budgets(book)[0].left[0]
+    return left.total[0] / left.budget.limit.bounds[0]
 
 
 def test_a_release_waits_holding_its_charge_until_a_second_person_approves(guarded, tmp_path):
@@ -70,17 +67,14 @@ def test_a_release_waits_holding_its_charge_until_a_second_person_approves(guard
         ledger.release(PLAN.invocations[0].mechanism, 0.5)
     again = guarded.reservation(asked.id, by="ann")
     with pytest.raises(JournalError, match=f"{asked.id} is requested; nothing was drawn"):
-        Ledger(PLAN, noise=FloatNoise(), journal=tmp_path / "a", budget=again, anchor=again)
+        opened(again, tmp_path / "a")
     with pytest.raises(InputError, match="waits for approval; deny it"):
         guarded.close(asked.id, by="ann", abandoned="no")
     assert decide(guarded, asked.id, by="bob", approve=True).approved == "bob"
     assert decide(guarded, asked.id, by="bob", approve=True).status is Status.RESERVED
     free = ask(guarded, PLAN, request="7")
     assert (free.id, free.release.approved) == (asked.id, "bob")
-    with Ledger(
-        PLAN, noise=FloatNoise(), journal=tmp_path / "b", budget=free, anchor=free
-    ) as ledger:
-        ledger.release(PLAN.invocations[0].mechanism, 0.5)
+    ran(free, tmp_path / "b")
     assert verify_book(guarded)["releases"] == 1
 
 
@@ -152,18 +146,12 @@ def test_a_forged_approval_by_who_asked_is_found(guarded, by):
 
 
 def test_a_release_that_did_not_wait_is_found(guarded):
-    asked = ask(guarded, PLAN)
-    with guarded._store.transaction(writes=True) as connection:
-        row = connection.execute(text("SELECT line FROM log ORDER BY number DESC LIMIT 1")).one()
-        line = json.loads(row.line)
-        line["record"]["status"] = "reserved"
-        head = line.pop("previous")
-        del line["hash"], line["number"]
-        made, digest = chained_line(line, 3, head)
-        told = {"line": made.decode().rstrip("\n"), "hash": digest}
-        connection.execute(text("UPDATE log SET line = :line WHERE number = 3"), told)
-        connection.execute(text("UPDATE head SET hash = :hash"), told)
-    assert asked.id == "R3"
+    def reserved(line):
+        if line["event"] == "reserved":
+            line["record"]["status"] = "reserved"
+
+    ask(guarded, PLAN)
+    forged(guarded, reserved)
     with pytest.raises(TamperedError, match="reserves what was reserved before"):
         verify_book(guarded)
 
@@ -177,9 +165,9 @@ def test_tokens(book, clock):
         rows = connection.execute(text("SELECT line FROM log")).all()
     assert secret not in str(rows)
     assert secret not in str(tokens(book))
-    for forged in ("", secret[:-1], secret + "x", known.hash, "\udcff", "é" * 9):
+    for wrong in ("", secret[:-1], secret + "x", known.hash, "\udcff", "é" * 9):
         with pytest.raises(AccessError, match="not one of this book"):
-            holder(book, forged)
+            holder(book, wrong)
     clock.move(days=1)
     holder(book, secret)
     clock.move(days=1)
@@ -209,9 +197,7 @@ def test_tokens(book, clock):
 def test_a_token_that_was_entered_beside_the_log_is_found(book):
     issue(book, "ann", "viewer", by="officer")
     known = replace(tokens(book)[0], role=Role.APPROVER)
-    with book._store.transaction(writes=True) as connection:
-        told = {"record": json.dumps(known.to_dict(), separators=(",", ":"), sort_keys=True)}
-        connection.execute(text("UPDATE token SET record = :record"), told)
+    edited(book, "UPDATE token SET record = :record", record=canonical_json(known.to_dict()))
     with pytest.raises(TamperedError, match="token ann is not what the log adds up to"):
         verify_book(book)
 
@@ -240,9 +226,7 @@ def test_a_book_of_earlier_tables_goes_on(url, clock, monkeypatch):
     with monkeypatch.context() as before:
         before.setattr(databases, "STEPS", databases.STEPS[:-1])
         old = Book.create(url, by="officer", clock=clock)
-        old.add(DataSet("visits", *ABOUT), by="officer")
-        old.add(BudgetRecord("main", "visits", limit_of({"epsilon": 1.0})), by="officer")
-        ask(old, PLAN)
+        ask(filled(old, epsilon=1.0), PLAN)
         old.disconnect()
     book = Book.create(url, by="officer", clock=clock)
     issue(book, "ann", "viewer", by="officer")

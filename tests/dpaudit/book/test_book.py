@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from booking import ABOUT, ask, filled, gaussian, laplace
+from booking import ABOUT, ask, filled, gaussian, laplace, opened
 
 from dpaudit import FloatNoise, Ledger, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.accounting import AdaptiveFilter
@@ -203,7 +203,7 @@ def ran(book, tmp_path, plan, uses: int, *, name: str = "j", close: bool = True)
     """A run of a plan that makes some of its releases."""
     reserved = ask(book, plan)
     journal = tmp_path / f"{name}.jsonl"
-    ledger = Ledger(plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved)
+    ledger = opened(reserved, journal)
     for _ in range(uses):
         ledger.release(plan.invocations[0].mechanism, 0.25)
     if close:
@@ -247,9 +247,9 @@ def test_by_the_names_of_units_nothing_is_given_back(book, tmp_path):
     filled(book, rho=2.0)
     for count, total, spent in ((4, 4, 4 / 8), (4, 9, 8 / 8)):
         plan = gaussian(count=count, total=total)
-        reserved, ledger = ask(book, plan), None
+        reserved = ask(book, plan)
         journal = tmp_path / f"{total}.jsonl"
-        ledger = Ledger(plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved)
+        ledger = opened(reserved, journal)
         for n in range(total):
             ledger.release(plan.invocations[0].mechanism, 0.25, unit=f"query {n}")
         ledger.close()
@@ -329,9 +329,7 @@ def test_no_private_value_is_stored(book, url, tmp_path):
     filled(book, rho=1.0)
     secret = 73.58213
     reserved = ask(book, gaussian(1.0, count=1), purpose="a count")
-    with Ledger(
-        reserved.plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    ) as ledger:
+    with opened(reserved, tmp_path / "j") as ledger:
         released = ledger.release(reserved.plan.invocations[0].mechanism, secret)
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     from sqlalchemy import text

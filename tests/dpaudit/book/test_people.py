@@ -7,7 +7,7 @@ import threading
 from fractions import Fraction
 
 import pytest
-from booking import ABOUT, filled, forged, gaussian, laplace
+from booking import ABOUT, edited, filled, forged, gaussian, laplace
 from sqlalchemy import text
 
 from dpaudit import Invocation, Laplace, Plan, PrivacyUnit, ReplaceOne, TrustModel
@@ -220,8 +220,7 @@ def test_budgets_of_each_are_entered_once(each):
 def test_what_is_edited_is_found(each, statement, told):
     charged(each, ["ann"])
     verify_book(each)
-    with each.store.transaction(writes=True) as connection:
-        connection.execute(text(statement))
+    edited(each, statement)
     with pytest.raises(TamperedError, match=told):
         verify_book(each)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from book_clients import start
-from booking import ask, filled, gaussian, laplace
+from booking import ask, filled, gaussian, laplace, opened
 
 from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
 from dpaudit.base.chain import chained_line
@@ -19,12 +19,6 @@ from dpaudit.ledger.journal import FORMAT
 @pytest.fixture
 def reserved(book):
     return ask(filled(book, rho=1.0), gaussian(count=4))
-
-
-def opened(reserved, journal):
-    return Ledger(
-        reserved.plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved
-    )
 
 
 def draw(ledger):

@@ -12,8 +12,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("cryptography")
 
-from booking import ask, filled, gaussian
-from sqlalchemy import text
+from booking import ask, edited, filled, gaussian
 from typed_commands import typed
 
 from dpaudit.base.errors import TamperedError
@@ -104,8 +103,7 @@ def test_a_policy_of_exports(book, call):
     ask(book, gaussian())
     assert "has had 1 lines since; the policy wants the newest" in call(*words)[2]
     for lines, told in ((6, "were dropped, or its head was edited"), (9, "were dropped")):
-        with book.store.transaction(writes=True) as connection:
-            connection.execute(text(f"UPDATE head SET lines = {lines}"))
+        edited(book, f"UPDATE head SET lines = {lines}")
         code, _, err = call(*words)
         assert (code, told in err) == (3, True), err
     Path("p.toml").write_text("book = ['ana']")
@@ -122,8 +120,7 @@ def test_a_policy_of_exports(book, call):
 )
 def test_tables_that_the_log_contradicts_are_not_signed(book, call, statement):
     words = ("book", "export", "-o", "a.json", "--sign", "ana.pem")
-    with book.store.transaction(writes=True) as connection:
-        connection.execute(text(statement))
+    edited(book, statement)
     code, _, err = call(*words)
     assert (code, "tables are not what its log adds up to; nothing is signed" in err) == (3, True)
     assert not Path("a.json").exists()

@@ -45,13 +45,7 @@ def test_clients_in_processes_and_threads_never_overspend(url, tmp_path):
 
 
 def test_what_threads_ask_at_once_is_one_transaction(book):
-    filled(book, epsilon=1.0)
-    store, entered, go = book._store, threading.Event(), threading.Event()
-    seen: list[int] = []
-
-    def slow(page):
-        entered.set()
-        go.wait(10)
+    store, seen, answers = filled(book, epsilon=1.0)._store, [], []
 
     def count(page):
         seen.append(id(page))
@@ -59,50 +53,26 @@ def test_what_threads_ask_at_once_is_one_transaction(book):
     def refuse(page):
         raise InputError("no")
 
-    first = threading.Thread(target=store.change, args=(Transaction(slow),))
-    first.start()
-    entered.wait(10)
-    answers: list[str] = []
-
-    def refused() -> None:
+    def refused():
         with pytest.raises(InputError, match="no"):
             store.change(Transaction(refuse))
         answers.append("refused")
 
-    others = [threading.Thread(target=store.change, args=(Transaction(count),)) for _ in range(5)]
-    others.append(threading.Thread(target=refused))
-    for each in others:
-        each.start()
-    while len(store._queue) < 6:
-        time.sleep(0.001)
-    go.set()
-    for each in (first, *others):
-        each.join(10)
+    one_by_one(store, *[lambda: store.change(Transaction(count))] * 5, refused)
     assert len(seen) == 5
     assert len(set(seen)) == 1
     assert answers == ["refused"]
 
 
 def test_a_wish_that_fails_fails_alone_and_is_not_quoted(book):
-    store, entered, go = filled(book, epsilon=1.0)._store, threading.Event(), threading.Event()
-    answers: list[str] = []
-
-    def slow(page):
-        entered.set()
-        go.wait(10)
+    store, answers = filled(book, epsilon=1.0)._store, []
 
     def hostile():
         with pytest.raises(InputError, match="cannot write this") as error:
             store.change(Transaction(lambda page: page.write("barred", "eve", why="hers\ud800")))
         answers.append(str(error.value))
 
-    asked = [
-        partial(store.change, Transaction(slow)),
-        hostile,
-        *[partial(ask, book, PLAN)] * 3,
-        hostile,
-    ]
-    one_by_one(store, asked, entered, go)
+    one_by_one(store, hostile, *[partial(ask, book, PLAN)] * 3, hostile)
     assert len(releases(book)) == 3
     assert len(answers) == 2
     assert "hers" not in str(answers)
@@ -144,20 +114,14 @@ def test_nothing_is_written_into_a_file_that_is_gone(tmp_path, backup):
 
 def test_a_budget_counts_what_was_reserved_while_it_waited(book):
     filled(book, epsilon=1000.0)
-    store, entered, go = book._store, threading.Event(), threading.Event()
     later = BudgetRecord("later", "visits", limit_of({"epsilon": 0.1875}))
-
-    def slow(page):
-        entered.set()
-        go.wait(10)
 
     def reserve():
         with suppress(BudgetExceededError):
             ask(book, PLAN)
 
-    asked = [partial(store.change, Transaction(slow)), *[reserve] * 4]
-    asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
-    one_by_one(store, asked, entered, go)
+    adding = partial(book.add, later, by="officer")
+    one_by_one(book._store, *[reserve] * 4, adding, *[reserve] * 4)
     assert len(releases(book)) == 6
     main, found = remaining_budgets(book)[0].left
     assert main.total == found.total == found.budget.limit.bounds
@@ -330,12 +294,6 @@ def test_several_make_the_book_at_once(url):
     assert len({verify_book(each)["book"] for each in made}) == 1
     for each in made:
         each.disconnect()
-
-
-def test_a_new_book_has_the_newest_tables(url, monkeypatch):
-    steps = (*databases.STEPS, ("CREATE TABLE later (one INTEGER)",))
-    monkeypatch.setattr(databases, "STEPS", steps)
-    assert verify_book(Book.create(url, by="officer"))["lines"] == 1
 
 
 def test_older_and_newer_tables(url, book, monkeypatch):

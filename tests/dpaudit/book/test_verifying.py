@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from booking import ask, filled, forged, gaussian
-from sqlalchemy import text
+from booking import ask, edited, filled, forged, gaussian, opened, ran
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
@@ -17,12 +16,8 @@ from dpaudit.book import BudgetRecord, limit_of, verify_book
 def used(book, tmp_path):
     """A book with a release that gave something back, one that is reserved, and one refused."""
     filled(book, rho=1.0)
-    reserved = ask(book, plan := gaussian(count=4))
-    with Ledger(
-        plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    ) as ledger:
-        ledger.release(plan.invocations[0].mechanism, 0.5)
-        ledger.close()
+    reserved = ask(book, gaussian(count=4))
+    ran(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     ask(book, gaussian(3.0))
     with pytest.raises(BudgetExceededError):
@@ -30,11 +25,6 @@ def used(book, tmp_path):
     book.add(BudgetRecord("later", "visits", limit_of({"rho": 2.0}), "30 days"), by="o")
     assert verify_book(book)["releases"] == 2
     return book
-
-
-def sql(book, statement, **given):
-    with book._store.transaction(writes=True) as connection:
-        return connection.execute(text(statement), given)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +46,7 @@ def sql(book, statement, **given):
     ],
 )
 def test_every_edit_is_found(used, statement, said):
-    sql(used, statement)
+    edited(used, statement)
     with pytest.raises(TamperedError, match=said):
         verify_book(used)
 
@@ -132,9 +122,10 @@ def test_a_log_that_was_written_anew_must_still_add_up(used, change, said):
         verify_book(used)
 
 
-def released(book, reserved, times=1, **more):
-    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved, **more)
-    for _ in range(times):
+def released(reserved):
+    """All that was reserved, without a journal."""
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    for _ in range(4):
         ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
     ledger.close()
 
@@ -142,7 +133,7 @@ def released(book, reserved, times=1, **more):
 def set_back(book, reserved, status):
     """Make a release what it was, in its row: the log does not say so."""
     record = book.release(reserved.id).to_dict() | {"status": status}
-    sql(
+    edited(
         book,
         "UPDATE release SET status = :status, record = :record WHERE id = :id",
         **{"status": status, "record": json.dumps(record), "id": reserved.id},
@@ -151,16 +142,16 @@ def set_back(book, reserved, status):
 
 def test_a_release_that_was_made_to_run_again_is_found(book):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    released(book, reserved, 4)
+    released(reserved)
     set_back(book, reserved, "reserved")
-    released(book, book.reservation(reserved.id, by="ann"), 4)
+    released(book.reservation(reserved.id, by="ann"))
     with pytest.raises(TamperedError, match=r"has started of release R\d, which was running"):
         verify_book(book)
 
 
 def test_a_release_that_was_given_back_twice_is_found(book, tmp_path):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    released(book, reserved, 1, journal=tmp_path / "j", anchor=reserved)
+    ran(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     set_back(book, reserved, "running")
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
@@ -170,9 +161,7 @@ def test_a_release_that_was_given_back_twice_is_found(book, tmp_path):
 
 def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
     reserved = ask(filled(book, rho=1.0), gaussian(count=4))
-    ledger = Ledger(
-        reserved.plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    )
+    ledger = opened(reserved, tmp_path / "j")
     book.close(reserved.id, by="ann", journal=tmp_path / "j", abandoned="stop")
     set_back(book, reserved, "running")
     ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
@@ -183,7 +172,7 @@ def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
 def test_a_time_that_was_set_back_is_found(book, clock):
     filled(book, "day", rho=0.2)
     ask(book, gaussian())
-    sql(book, "UPDATE head SET made = '2026-11-01T00:00:00.000000+00:00'")
+    edited(book, "UPDATE head SET made = '2026-11-01T00:00:00.000000+00:00'")
     with pytest.raises(TamperedError, match="time is not that of the last line"):
         verify_book(book)
     clock.move(days=-3)
@@ -194,8 +183,8 @@ def test_a_time_that_was_set_back_is_found(book, clock):
 
 def test_what_was_deleted_and_entered_again_is_found(book):
     ask(filled(book, rho=0.2), gaussian(), request="7")
-    sql(book, "DELETE FROM release")
-    sql(book, "DELETE FROM spent")
+    edited(book, "DELETE FROM release")
+    edited(book, "DELETE FROM spent")
     ask(book, gaussian(), request="7")
     with pytest.raises(TamperedError, match="reserves what was reserved before"):
         verify_book(book)
@@ -203,8 +192,8 @@ def test_what_was_deleted_and_entered_again_is_found(book):
 
 def test_a_budget_that_was_exchanged_is_found(book):
     filled(book, rho=0.2)
-    sql(book, "DELETE FROM budget")
-    sql(book, "UPDATE head SET catalogue = -1")
+    edited(book, "DELETE FROM budget")
+    edited(book, "UPDATE head SET catalogue = -1")
     book.add(BudgetRecord("main", "visits", limit_of({"rho": 9.0})), by="o")
     with pytest.raises(TamperedError, match="enters a budget again"):
         verify_book(book)
@@ -229,6 +218,6 @@ def test_an_anchor_tells_an_older_or_another_log(used, tmp_path):
     verify_book(used)
     with pytest.raises(TamperedError, match="not the one that was anchored"):
         verify_book(used, anchor)
-    sql(used, "DELETE FROM log WHERE number = (SELECT MAX(number) FROM log)")
+    edited(used, "DELETE FROM log WHERE number = (SELECT MAX(number) FROM log)")
     with pytest.raises(TamperedError, match="its last ones were dropped"):
         verify_book(used, anchor)

@@ -20,7 +20,6 @@ from dpaudit.ledger import summarise_journal
 from dpaudit.signing.keys import key_id
 from dpaudit.signing.statements import (
     JOURNAL_TYPE,
-    Envelope,
     Statement,
     journal_statement,
     signed_certificate,
@@ -78,44 +77,6 @@ def test_without_keys_nobody_is_believed():
     assert Statement.from_envelope(STATED.envelope(), None).signers == frozenset()
     with pytest.raises(TamperedError, match="none of the given keys"):
         Statement.from_envelope(STATED.envelope(), KEYS)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda t: t.replace('":', '": ', 1),
-        lambda t: t + "\n",
-        lambda t: t.replace("T12:00:00Z", "T12:00:00+00:00"),
-        lambda t: t.replace("T12:00:00Z", "T12:00:00.0Z"),
-        lambda t: t.replace("T12:00:00Z", "T12:00:00"),
-        lambda t: t.replace("T12:00:00Z", "T12:00:00+02:00"),
-        lambda t: t.replace('"2026-01-31T12:00:00Z"', "null"),
-        lambda t: t.replace('"2026-01-31T12:00:00Z"', '[["a"]]'),
-        lambda t: t.replace("2026-01-31", "2026-02-31"),
-        lambda t: t.replace("2026-01-31", "٢026-01-31"),
-        lambda t: t.replace('"2026-01-31T12:00:00Z"', "1769860800"),
-        lambda t: t.replace("/Statement/v1", "/Statement/v0.1"),
-        lambda t: t.replace('"subject"', '"subjects"'),
-        lambda t: t.replace('"users":3', '"users":3.00'),
-        lambda _: "{}",
-        lambda _: "null",
-        lambda _: '{"predicate":1}',
-        lambda _: '{"predicate":[["a",1]],"predicateType":"x","subject":[]}',
-    ],
-)
-def test_another_text_is_refused_though_it_is_signed(change):
-    text = change(STATED.envelope().payload.decode())
-    with pytest.raises(TamperedError, match=r"no in-toto statement in canonical JSON; sign"):
-        Statement.from_envelope(Envelope(text.encode(), {}).with_signature(KEY), KEYS)
-
-
-@pytest.mark.parametrize(
-    "subjects",
-    [[], [7], [{}], [{"digest": 1}], [{"name": "certificate", "digest": {"sha256": FILE}}]],
-)
-def test_the_subjects_are_those_of_the_certificate(subjects):
-    with pytest.raises(TamperedError, match="subjects or schema are not those"):
-        signed_certificate(replace(STATED, subjects=subjects))
 
 
 def test_a_certificate_that_was_edited_before_it_was_signed(tmp_path):

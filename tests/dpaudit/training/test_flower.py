@@ -99,6 +99,14 @@ def ledger(declared, seed=0, **settings):
     return Ledger(declared, noise=FloatNoise(np.random.default_rng(seed)), **settings)
 
 
+def private(declared, norm=1.0, clients=1, *, inner=None, seed=0, **settings):
+    """A strategy with a ledger of its own."""
+    held = ledger(declared, seed)
+    return PrivateStrategy(
+        inner or everyone(), held, clip_norm=norm, expected_clients=clients, **settings
+    )
+
+
 def played(strategy, nodes, rounds=1):
     grid = Grid(nodes)
     result = strategy.start(grid, zero(), num_rounds=rounds)
@@ -118,9 +126,7 @@ def test_the_mean_is_that_of_clipped_updates_with_the_noise_of_flowers_own():
     z, norm, held = 2.0, 0.5, []
     clipped = sum(norm * np.eye(WIDTH)[n % WIDTH] for n in range(1, 11)) / 10
     for seed in range(100):
-        strategy = PrivateStrategy(
-            everyone(), ledger(update_plan(z, 1), seed), clip_norm=norm, expected_clients=10
-        )
+        strategy = private(update_plan(z, 1), norm, 10, seed=seed)
         held.append(played(strategy, crowd())[0] - clipped)
     theirs = z * norm / 10
     total = float(np.square(np.array(held) / theirs).sum())
@@ -163,12 +169,8 @@ def test_a_client_more_moves_a_round_by_what_is_declared_at_most(adaptive):
 
 @pytest.mark.parametrize("inner", [FedMedian, FedAdam, FedAvg])
 def test_any_strategy_takes_the_private_mean(inner):
-    strategy = PrivateStrategy(
-        inner(min_train_nodes=1, min_available_nodes=1, fraction_evaluate=1.0),
-        ledger(update_plan(0.01, 3)),
-        clip_norm=5.0,
-        expected_clients=4,
-    )
+    own = inner(min_train_nodes=1, min_available_nodes=1, fraction_evaluate=1.0)
+    strategy = private(update_plan(0.01, 3), 5.0, 4, inner=own)
     found, grid, result = played(strategy, {n: moving([1.0] * WIDTH) for n in range(1, 5)}, 3)
     assert not result.train_metrics_clientapp
     assert not result.evaluate_metrics_clientapp
@@ -180,31 +182,20 @@ def test_any_strategy_takes_the_private_mean(inner):
 
 
 def test_the_ledger_draws_the_clients_and_rounds_of_nobody_are_rounds():
-    held = ledger(update_plan(1.0, 30, sample_rate=0.2))
-    strategy = PrivateStrategy(everyone(), held, clip_norm=1.0, expected_clients=1)
+    strategy = private(update_plan(1.0, 30, sample_rate=0.2))
     _, grid, _ = played(strategy, crowd(5), 30)
     sizes = [len(each) for each in grid.asked[::2]]
-    assert len(held) == 30
+    assert len(strategy.ledger) == 30
     assert 0 in sizes
     assert len(set(sizes)) > 2
-    picky = PrivateStrategy(
-        everyone(fraction_train=0.5),
-        ledger(update_plan(1.0, 1, sample_rate=0.2)),
-        clip_norm=1.0,
-        expected_clients=1,
-    )
+    picky = private(update_plan(1.0, 1, sample_rate=0.2), inner=everyone(fraction_train=0.5))
     with pytest.raises(InputError, match="let it ask all"):
         played(picky, crowd(5))
 
 
 def test_the_clip_norm_follows_the_updates_by_released_numbers_alone():
-    strategy = PrivateStrategy(
-        everyone(),
-        ledger(update_plan(0.05, 40)),
-        clip_norm=0.1,
-        expected_clients=10,
-        adaptive=Adaptive(quantile=0.5, rate=0.3),
-    )
+    rule = Adaptive(quantile=0.5, rate=0.3)
+    strategy = private(update_plan(0.05, 40), 0.1, 10, adaptive=rule)
     nodes = {n: moving(n / 2 * np.eye(WIDTH)[0]) for n in range(1, 11)}
     played(strategy, nodes, 40)
     assert 2.0 < strategy.clip_norm < 3.6  # the median length is 2.75
@@ -226,19 +217,15 @@ def test_an_update_that_is_no_model_is_missed(held):
         told = RecordDict({"arrays": ArrayRecord(held), "metrics": MetricRecord({"n": 1})})
         return Message(told, reply_to=message)
 
-    ends = []
-    for nodes in (crowd(9), crowd(9) | {10: wrong}):
-        strategy = PrivateStrategy(
-            everyone(), ledger(update_plan(1.0, 1)), clip_norm=1.0, expected_clients=10
-        )
-        ends.append(played(strategy, nodes)[0])
+    ends = [
+        played(private(update_plan(1.0, 1), clients=10), nodes)[0]
+        for nodes in (crowd(9), crowd(9) | {10: wrong})
+    ]
     assert np.allclose(*ends)
 
 
 def test_a_client_that_answers_twice_counts_once():
-    own = PrivateStrategy(
-        everyone(), ledger(update_plan(0.001, 1)), clip_norm=1.0, expected_clients=1
-    )
+    own = private(update_plan(0.001, 1))
     grid, node = Grid({1: moving([9.0] + [0.0] * 5)}), moving([9.0] + [0.0] * 5)
     own.strategy.min_available_nodes = 1
     (asked,) = own.configure_train(1, zero(), ConfigRecord(), grid)
@@ -273,10 +260,9 @@ def test_a_node_may_join_or_leave_while_clients_are_asked(there):
             now = there.pop(0) if len(there) > 1 else there[0]
             return list(self.nodes)[:now]
 
-    held = ledger(update_plan(1.0, 1, sample_rate=0.5))
-    strategy = PrivateStrategy(everyone(), held, clip_norm=1.0, expected_clients=1)
+    strategy = private(update_plan(1.0, 1, sample_rate=0.5))
     strategy.start(Busy(crowd(4)), zero(), num_rounds=1)
-    assert len(held) == 1
+    assert len(strategy.ledger) == 1
 
 
 @pytest.mark.parametrize("way", ["raises", "says", "sends"])
@@ -318,15 +304,12 @@ def test_the_plan_is_one_of_clients_and_of_who_draws_the_noise(local):
 def guarded(declared, local):
     if local:
         return locally_private(ledger(declared), 1.0)
-    return PrivateStrategy(everyone(), ledger(declared), clip_norm=1.0, expected_clients=1)
+    return private(declared)
 
 
 def test_more_rounds_than_declared_are_refused():
-    strategy = PrivateStrategy(
-        everyone(), ledger(update_plan(1.0, 1)), clip_norm=1.0, expected_clients=3
-    )
     with pytest.raises(PlanMismatchError, match="charged that often"):
-        played(strategy, crowd(3), 2)
+        played(private(update_plan(1.0, 1), clients=3), crowd(3), 2)
 
 
 def local(vector, held, norm=0.5):
@@ -421,8 +404,7 @@ def test_an_update_of_zeros_is_one(monkeypatch):
     nodes = {n: moving([0.0] * WIDTH) for n in (1, 2)}
     with pytest.raises(ZeroDivisionError):
         played(DifferentialPrivacyServerSideFixedClipping(everyone(), 1.0, 0.5, 2), nodes)
-    held = ledger(update_plan(0.001, 1))
-    own = PrivateStrategy(everyone(), held, clip_norm=0.5, expected_clients=2)
+    own = private(update_plan(0.001, 1), 0.5, 2)
     assert played(own, nodes)[0] == pytest.approx([0.0] * WIDTH, abs=0.01)
 
 

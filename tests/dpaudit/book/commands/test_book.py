@@ -1,9 +1,10 @@
-"""The commands of a book and of its people, as they are typed."""
+"""The commands of a book, of its people and of its server, as they are typed."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import stat
 from datetime import UTC, datetime
 from functools import partial
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("sqlalchemy")
+pytest.importorskip("fastapi")
 
 from booking import PLAN_FILE, filled
 from typed_commands import typed
 
-from dpaudit.book import Book, people_of
+from dpaudit.book import Book, holder, people_of, verify_book
 
 # ``dpaudit book`` as people type it; the exit codes, and one sentence for what is wrong
 
@@ -297,3 +299,79 @@ def test_what_is_wrong_charges_nobody_and_names_nobody(each):
     Path("plan.toml").write_text(PLAN.replace("2.0", "0.5"))
     code, _, err = charge(each, "ann\n", "part")
     assert (code, "takes more than all of 'each'" in err) == (1, True)
+
+
+# Tokens, approvals and reports
+
+
+@pytest.fixture
+def guarded(book):
+    """A book whose budget asks for a second person."""
+    limit = ("--dataset", "visits", "--limit", "epsilon = 1", "--approval")
+    assert book("budget", "guarded", *limit)[0] == 0
+    return book
+
+
+def asked(guarded, by="ann", request="1"):
+    told = ("--dataset", "visits", "--by", by, "--request", request, "--json")
+    code, out, _ = guarded("reserve", "plan.toml", *told)
+    assert code == 0
+    return release(out)
+
+
+def release(out):
+    (found,) = json.loads(out)["releases"]
+    return found
+
+
+def test_a_second_person_approves_or_denies(guarded):
+    made = asked(guarded)
+    assert made["status"] == "requested"
+    code, _, told = guarded("approve", made["id"], "--by", "Ann")
+    assert code == 1
+    assert "somebody else must approve it" in told
+    code, out, _ = guarded("approve", made["id"], "--by", "bob", "--json")
+    assert (code, release(out)["status"], release(out)["approved"]) == (0, "reserved", "bob")
+    other = asked(guarded, request="2")
+    code, _, told = guarded("deny", other["id"], "--by", "bob")
+    assert (code, "why" in told) == (3, True)
+    code, out, _ = guarded("deny", other["id"], "--by", "bob", "--why", "no", "--json")
+    assert (code, release(out)["status"]) == (0, "denied")
+    assert "25 %" in guarded("status")[1]
+    book = Book("book.db")
+    assert verify_book(book)["releases"] == 2
+    book.disconnect()
+
+
+def test_tokens_are_shown_once(guarded):
+    code, out, _ = guarded("token", "ann", "--role", "analyst", "--until", "2999-12-31")
+    assert code == 0
+    book, secret = Book("book.db"), out.strip()
+    assert holder(book, secret).role == "analyst"
+    book.disconnect()
+    code, out, _ = guarded("token")
+    assert re.search(r"ann +analyst +2999-12-31", out)
+    assert secret not in out
+    assert guarded("token", "ann", "--revoke")[0] == 0
+    assert "revoked" in guarded("token")[1]
+    for wrong in (("token", "ann", "--revoke"), ("token", "x", "--role", "king")):
+        code, _, told = guarded(*wrong)
+        assert code == 3
+        assert told.count("\n") == 1
+
+
+def test_what_is_public_and_reports(guarded):
+    assert "visits is public" in guarded("publish", "visits")[1]
+    assert "visits is no longer public" in guarded("publish", "visits", "--withdraw")[1]
+    assert guarded("publish", "visit")[0] == 3
+    asked(guarded)
+    assert guarded("report", "-o", "a.html", "--dataset", "visits")[0] == 0
+    assert "Privacy report of visits" in Path("a.html").read_text("utf-8")
+    assert guarded("report", "-o", "a.txt")[0] == 3
+    assert guarded("report", "-o", "a.html", "--from", "yesterday")[0] == 3
+
+
+def test_a_server_that_others_could_reach_is_refused(guarded):
+    code, _, told = guarded("serve", "--host", "0.0.0.0")
+    assert code == 3
+    assert "give --tls-certificate and --tls-key, or --behind-proxy" in told

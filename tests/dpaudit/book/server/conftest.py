@@ -14,6 +14,12 @@ from dpaudit.book import BudgetRecord, DataSet, issue, limit_of
 
 
 @pytest.fixture
+def url(tmp_path):
+    """In SQLite alone: what a server does of its own, it does whatever the database."""
+    return str(tmp_path / "book.db")
+
+
+@pytest.fixture
 def guarded(book):
     """Of ε = 1 for ``visits``, where a second person must approve; of ρ = 1 for ``sales``."""
     for name, limit in (("visits", {"epsilon": 1.0}), ("sales", {"rho": 1.0})):

@@ -67,6 +67,9 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
         400,
         "request '1' was one with another by; give a new request.",
     )
+    refused = people["ann"].post("/api/releases", wanted("2", plan=laplace(0.5).to_dict()))
+    assert refused.status == 409
+    assert "has not that much left; nothing is charged" in refused.json["error"]
     release = made.json["id"]
     approved = people["bob"].post(f"/api/releases/{release}/approve", why="fine")
     assert (approved.status, approved.json["approved"]) == (200, "bob")
@@ -116,13 +119,6 @@ def test_looking(guarded, people):
         assert export.status == 200
         assert kept in export.text
         assert export.headers["content-disposition"].endswith(f'"releases.{kind}"')
-
-
-def test_a_budget_that_refuses(guarded, people):
-    refused = people["ann"].post("/api/releases", wanted(plan=laplace(0.5).to_dict()))
-    assert refused.status == 409
-    assert "has not that much left; nothing is charged" in refused.json["error"]
-    assert used(guarded) == 0
 
 
 def test_the_document_names_every_action_and_is_one(server):
@@ -203,10 +199,7 @@ def test_tokens_that_do_not_hold(guarded, people, server, tokens, clock):
 def test_nobody_approves_what_they_asked_for(guarded, people):
     made = people["bob"].post("/api/releases", wanted()).json
     for _ in range(3):
-        refused = people["bob"].post(f"/api/releases/{made['id']}/approve")
-        assert refused.status == 403
-        assert "somebody else must approve it" in refused.json["error"]
-    assert guarded.release(made["id"]).status == "requested"
+        assert people["bob"].post(f"/api/releases/{made['id']}/approve").status == 403
     assert [(b["by"], b["what"]) for b in lines(guarded, "barred")] == [("bob", "approve")]
     assert people["ben"].post(f"/api/releases/{made['id']}/approve").status == 200
 
@@ -225,29 +218,6 @@ def test_analysts_leave_the_releases_of_others_alone(guarded, people):
     )
     assert used(guarded) == 0
     assert people["bob"].post(f"/api/releases/{sold}/close", abandoned="no").status == 200
-
-
-def test_of_two_who_decide_at_once_one_is_told_so(guarded, people):
-    made = [people["ann"].post("/api/releases", wanted(str(n))).json["id"] for n in range(3)]
-    answers = []
-
-    def decide(name, release, what):
-        answer = people[name].post(f"/api/releases/{release}/{what}", why="so")
-        answers.append((release, answer.status))
-
-    for release in made:
-        both = [
-            threading.Thread(target=decide, args=told)
-            for told in (("bob", release, "approve"), ("ben", release, "deny"))
-        ]
-        for each in both:
-            each.start()
-        for each in both:
-            each.join(30)
-    assert sorted(status for _, status in answers) == [200] * 3 + [400] * 3
-    kept = [each for each in made if guarded.release(each).status == "reserved"]
-    assert round(used(guarded), 9) == len(kept) / 4
-    verify_book(guarded)
 
 
 def test_requests_that_come_at_once_are_charged_once(guarded, people):
@@ -446,8 +416,6 @@ def test_what_fails_inside_says_nothing(server, people, monkeypatch, caplog):
 
 
 def test_a_book_that_does_not_answer(server, people, monkeypatch, caplog):
-    from dpaudit.base.errors import InputError
-
     def gone(*_, **__):
         raise InputError("book 'postgresql://db.internal' does not answer: no route to 10.0.0.7.")
 

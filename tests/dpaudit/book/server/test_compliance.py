@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from booking import ask, filled, gaussian
+from booking import ask, edited, filled, gaussian
 from pages import Page
 
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
@@ -71,9 +71,6 @@ def test_what_is_wrong(year):
             compliance(year, *days)
     with pytest.raises(InputError, match="does not have"):
         compliance(year, "2026-01-01", "2026-12-31", dataset="visit")
-    from sqlalchemy import text
-
-    with year._store.transaction(writes=True) as connection:
-        connection.execute(text("DELETE FROM spent"))
+    edited(year, "DELETE FROM spent")
     with pytest.raises(TamperedError):
         compliance(year, "2026-01-01", "2026-12-31")

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import observed
 import pytest
 
 pytest.importorskip("diffprivlib", exc_type=ImportError)
@@ -14,8 +15,6 @@ from diffprivlib.utils import PrivacyLeakWarning
 from dpaudit import AddRemove, FloatNoise, Ledger, Plan, PlanMismatchError, PrivacyUnit, ReplaceOne
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.noise.conformance import conformance
-from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.auditing.replaying.replay import replay
 from dpaudit.mechanisms import Opaque, StatedNoise
 from dpaudit.observing import noting, plan_of, through
 
@@ -179,14 +178,11 @@ def test_the_library_draws_the_law_that_the_plan_names(name):
     own = (LAWS | CHOICES)[name]
     own._rng = np.random.RandomState(1)  # what the library takes as a seed
 
-    def draw():
+    def draw(_=None):
         own.randomise(*{"binary": ["yes"]}.get(name, [5] if name in LAWS else []))
 
-    def run(_, ledger, __):
-        with through(ledger, "diffprivlib"):
-            draw()
-
-    report = conformance(Routine(ran(draw)[1], run), None, runs=200, error_rate=1e-6)
+    drawn = observed.routine(draw, ran(draw)[1], "diffprivlib")
+    report = conformance(drawn, None, runs=200, error_rate=1e-6)
     assert report.clean, report.findings
     assert report.tested
 
@@ -250,12 +246,7 @@ def test_the_same_code_again_keeps_to_its_plan(name):
 def replayed(code, one, two, relation=None):
     """Rules of what differs between two neighbours, with the releases of the first."""
     _, plan = ran(lambda: code(one), relation)
-
-    def run(data, ledger, _):
-        with through(ledger, "diffprivlib"):
-            return code(data)
-
-    return {finding.rule for finding in replay(Routine(plan, run), one, two).findings}
+    return observed.replayed(observed.routine(code, plan, "diffprivlib"), one, two)
 
 
 HIGH = [100.0, *NUMBERS[1:]]

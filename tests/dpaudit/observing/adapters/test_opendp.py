@@ -1,12 +1,11 @@
 """The real library: chains taken apart, exact curves where the map allows, queries of a context."""
 
 import pytest
+from observed import replayed, routine
 
 from dpaudit import AddRemove, FloatNoise, Ledger, PrivacyUnit, ReplaceOne, UnsupportedError
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.noise.conformance import conformance
-from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.auditing.replaying.replay import replay
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Opaque
 from dpaudit.observing import noting, plan_of, through
@@ -125,21 +124,13 @@ def nested(rows):
     return total, inner.query().count().laplace().release()
 
 
-def through_opendp(code, plan):
-    def run(data, ledger, _):
-        with through(ledger, "opendp"):
-            return code(data)
-
-    return Routine(plan, run)
-
-
 def test_a_query_that_gives_a_compositor_is_what_is_asked_of_that():
     notes, plan = ran(nested)
     scales = [each.mechanism.scale for each in plan.invocations]
     assert scales == pytest.approx([20.0, 4.0], rel=1e-6)
     assert notes.claim(1e-5).epsilon == 1.0
     assert guarantee(plan, 0.0).epsilon == pytest.approx(0.75, rel=1e-6)
-    assert replay(through_opendp(nested, plan), ROWS, ROWS[1:]).clean
+    assert replayed(routine(nested, plan, "opendp"), ROWS, ROWS[1:]) == set()
 
 
 def test_neighbours_of_which_a_map_says_nothing_are_told():
@@ -162,9 +153,9 @@ def test_answers_that_are_texts_are_replayed():
     with noting(ReplaceOne(), "opendp") as notes:
         assert set(polled(["b", "of no category"])) <= {"a", "b", "c"}
     plan = plan_of(notes.noted(ROW, ReplaceOne()))
-    routine = through_opendp(polled, plan)
-    assert replay(routine, ["b", "a"], ["c", "a"]).clean
-    assert conformance(routine, ["b", "c"], runs=100).clean
+    asked = routine(polled, plan, "opendp")
+    assert replayed(asked, ["b", "a"], ["c", "a"]) == set()
+    assert conformance(asked, ["b", "c"], runs=100).clean
 
 
 def test_a_value_from_outside_has_no_known_sensitivity():
@@ -196,16 +187,6 @@ def test_an_odometer_is_refused():
         odometer(ROWS)
 
 
-def replayed(code, one, two):
-    _, plan = ran(code)
-
-    def run(data, ledger, _):
-        with through(ledger, "opendp"):
-            return code(data)
-
-    return {finding.rule for finding in replay(Routine(plan, run), one, two).findings}
-
-
 def test_replays():
     noisy = CLAMPED >> dp.m.then_laplace(scale=50.0)
 
@@ -215,8 +196,11 @@ def test_replays():
     def mean(rows):
         return noisy(rows) / len(rows)
 
-    assert replayed(total, ROWS, ROWS[1:]) == replayed(queries, ROWS, ROWS[:-1]) == set()
-    assert replayed(mean, ROWS, ROWS[1:]) == {"result-not-from-releases"}
+    def found(code, two):
+        return replayed(routine(code, ran(code)[1], "opendp"), ROWS, two)
+
+    assert found(total, ROWS[1:]) == found(queries, ROWS[:-1]) == set()
+    assert found(mean, ROWS[1:]) == {"result-not-from-releases"}
 
 
 def test_the_library_draws_the_law_that_the_plan_names():
@@ -233,10 +217,7 @@ def test_the_library_draws_the_law_that_the_plan_names():
         def code(rows, chain=chain):
             return chain(rows)
 
-        def run(data, ledger, _, code=code):
-            with through(ledger, "opendp"):
-                code(data)
-
-        report = conformance(Routine(ran(code)[1], run), ROWS, runs=200, error_rate=1e-6)
+        own = routine(code, ran(code)[1], "opendp")
+        report = conformance(own, ROWS, runs=200, error_rate=1e-6)
         assert report.clean, report.findings
         assert report.tested

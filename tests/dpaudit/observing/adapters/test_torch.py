@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from observed import replayed, routine
 
 from dpaudit import AddRemove, Gaussian, Laplace, Plan, PrivacyUnit
 from dpaudit.auditing.noise.conformance import conformance
-from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.auditing.replaying.replay import replay
-from dpaudit.observing import noting, through
+from dpaudit.observing import noting
 from dpaudit.plan import Invocation, TrustModel
 
 torch = pytest.importorskip("torch")
@@ -112,33 +111,20 @@ def test_noise_for_several_values_and_noise_for_none_are_told():
 
 
 def noisy(rows):
-    return torch.tensor(rows).clamp(0, 10).sum() + torch.randn(()) * 20
+    return float(torch.tensor(rows).clamp(0, 10).sum() + torch.randn(()) * 20)
 
 
 def careless(rows):
-    return torch.tensor(rows).sum() + torch.randn(()) * 20
+    return float(torch.tensor(rows).sum() + torch.randn(()) * 20)
 
 
-def routine(code):
+def declared(code):
     about = (ROW, AddRemove(), TrustModel.CENTRAL)
     plan = Plan.of(Invocation(Gaussian(20.0), 10.0, *about, at=f"{code.__name__}: normal"))
-
-    def run(data, ledger, _):
-        with through(ledger, "torch"):
-            return float(code(data))
-
-    return Routine(plan, run)
+    return routine(code, plan, "torch")
 
 
 def test_a_declared_sensitivity_is_compared():
-    assert replay(routine(noisy), ROWS, [*ROWS, 99.0]).clean
-    (finding,) = replay(routine(careless), ROWS, [*ROWS, 99.0]).findings
-    assert finding.rule == "sensitivity-understated"
-    assert conformance(routine(noisy), ROWS, runs=200, error_rate=1e-6).clean
-
-
-def test_torch_is_itself_again():
-    before = torch.randn, torch.normal, torch.Tensor.normal_, torch.tensor
-    with pytest.raises(KeyError), noting(AddRemove(), "torch"):
-        raise KeyError
-    assert before == (torch.randn, torch.normal, torch.Tensor.normal_, torch.tensor)
+    assert replayed(declared(noisy), ROWS, [*ROWS, 99.0]) == set()
+    assert replayed(declared(careless), ROWS, [*ROWS, 99.0]) == {"sensitivity-understated"}
+    assert conformance(declared(noisy), ROWS, runs=200, error_rate=1e-6).clean

@@ -34,14 +34,6 @@ def test_the_sum_is_that_of_a_loop_over_examples(norm, chunk):
     assert np.abs(total - truth).max() <= 2e-6 * norm + 2e-6 * np.abs(truth).max()
 
 
-def test_of_64_bits_it_is_the_sum_to_a_last_bit():
-    model, data = small_model(torch.float64), rows_of(40, dtype=torch.float64)
-    parameters, loss = dict(model.named_parameters()), cross_entropy_of(model)
-    total, _ = ClippedSums(loss, parameters, Examples(data), 16).total(np.arange(40), 0.5)
-    truth = clipped_by_loop(loss, parameters, data, range(40), 0.5 * LIMIT)
-    assert np.abs(total - truth).max() <= 1e-14
-
-
 def test_of_nobody_the_sum_is_zero():
     total, unclipped = direct_sums(np.ones((3, 5))).total(places(), 1.0)
     assert total.tolist() == [0.0] * 5

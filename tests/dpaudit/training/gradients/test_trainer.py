@@ -10,7 +10,6 @@ from example_losses import cross_entropy_of, direct, rows_of, small_model
 from scipy import stats
 
 from dpaudit import (
-    AddRemove,
     BudgetExceededError,
     ContinualGaussian,
     FloatNoise,
@@ -476,19 +475,10 @@ def test_epsilon_grows_with_the_steps():
 
 def test_units_that_are_protected_are_those_that_are_clipped():
     users = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=1, unit="user")
-    with pytest.raises(PlanMismatchError, match="unit is 'user', and the training clips rows"):
+    with pytest.raises(PlanMismatchError, match=r"unit is 'user', .* clips rows"):
         trainer(users, divisor=1.0)
-    with pytest.raises(PlanMismatchError, match="unit is 'example', and the training clips users"):
+    with pytest.raises(PlanMismatchError, match=r"unit is 'example', .* clips users"):
         trainer(POISSON, users=["a", "b", "c"], most_rows=1)
-
-
-def test_who_is_there_may_be_protected():
-    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, relation=AddRemove())
-    made = trainer(plan, noise=FloatNoise(), divisor=5.0)
-    for _ in made:
-        pass
-    assert made.certificate(1e-5).verdict is Verdict.CERTIFIED
-    assert "3" not in str(made.certificate(1e-5).subject.configuration["divisor"])
 
 
 def test_what_code_says_of_itself_lifts_no_premise(tmp_path):

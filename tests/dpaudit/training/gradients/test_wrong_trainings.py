@@ -8,6 +8,7 @@ from audits.opacus.trainings import TRAININGS
 from tests.benchmarks.wrong_trainings import ASSUMED, CASES, FURTHER, IMPOSSIBLE, OF_OPACUS
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("case", [each for each in CASES if each.attempt], ids=lambda one: one.name)
 def test_a_wrong_training_ends_as_is_said(case):
     assert case.said() == ""

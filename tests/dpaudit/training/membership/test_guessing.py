@@ -1,27 +1,36 @@
-"""Guesses and what they come to."""
+"""Guesses and what they come to: the hypothesis, what is fixed in advance, and the record."""
 
 from __future__ import annotations
 
+import json
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from shifted_scores import DELTA, gaussian_plan
 
 from dpaudit import Claim
+from dpaudit.auditing import Execution
 from dpaudit.auditing.evidence.one_run import (
     Walk,
+    approximate_least,
     fdp_p_value,
     gaussian_family,
     gaussian_least,
     independent_strength,
 )
 from dpaudit.base.errors import InputError
+from dpaudit.mechanisms import GaussianPair
+from dpaudit.plan import MetricBall
 from dpaudit.training.membership.guessing import (
     Design,
+    GuessAudit,
     OneRunEvidence,
     Rule,
     Series,
     guess,
+    membership_null,
     require_fair_coins,
 )
 
@@ -111,9 +120,6 @@ def test_bad_input_is_named(make, words):
         make()
 
 
-RNG = np.random.default_rng(0)
-
-
 def test_fair_coins_pass():
     for seed in range(50):
         require_fair_coins(np.random.default_rng(seed).random(40) < 0.5)
@@ -122,3 +128,96 @@ def test_fair_coins_pass():
 def test_a_rule_in_words():
     assert Rule(3, 2).describe() == "the 3 largest scores are members and the 2 smallest are none"
     assert Rule(0, 2).describe() == "the 2 smallest are none"
+
+
+# -- what is tested -------------------------------------------------------------------------------
+
+P = np.array([0.01, 0.3, 0.9])
+
+
+def test_a_claim_alone_is_a_point():
+    null = membership_null(1.0, DELTA, None)
+    assert (null.claim.epsilon, null.least, null.words) == (1.0, None, "(ε, δ) alone")
+
+
+def test_a_plan_gives_its_epsilon_and_its_curve():
+    null = membership_null(None, DELTA, gaussian_plan(1.0))
+    assert null.claim.epsilon == pytest.approx(GaussianPair(1.0).least_epsilon(DELTA), rel=1e-6)
+    np.testing.assert_allclose(null.least(P), gaussian_least(1.0)(P), rtol=0.02)
+    assert not null.tighter
+
+
+def test_a_looser_claim_is_tested_alone_and_a_tighter_one_beside_the_curve():
+    assert membership_null(20.0, DELTA, gaussian_plan(1.0)).least is None
+    null = membership_null(0.1, DELTA, gaussian_plan(1.0))
+    assert null.tighter
+    assert null.words.endswith("and the tighter (ε, δ) of the claim")
+    np.testing.assert_allclose(
+        null.least(P), np.maximum(approximate_least(0.1, DELTA)(P), gaussian_least(1.0)(P)), 0.02
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((None, DELTA, None), "epsilon is missing, and there is no plan"),
+        ((1.0, DELTA, "x"), "plan is 'x'; it must be a Plan"),
+        ((None, 0.0, gaussian_plan(1.0)), "proves no finite epsilon"),
+        ((1.0, DELTA, gaussian_plan(1.0, MetricBall())), "relation metric-ball"),
+        ((-1.0, DELTA, None), "epsilon is -1"),
+        ((math.nan, DELTA, None), "epsilon is nan"),
+    ],
+)
+def test_bad_claims_are_named(arguments, words):
+    with pytest.raises(InputError, match=words):
+        membership_null(*arguments)
+
+
+# -- what is fixed before a model is trained, and the record after --------------------------------
+
+NULL = membership_null(1.0, 1e-5, None)
+
+
+def audit(canaries=100, guesses=None, **fields):
+    return GuessAudit(NULL, canaries, guesses, Execution(**{"seed": 1, **fields}))
+
+
+MEMBERS = np.random.default_rng(0).random(100) < 0.5
+
+
+def test_a_model_that_remembers_is_refuted_and_its_record_is_strict_json():
+    design = audit(guesses=(20, 20))
+    record = design.record(MEMBERS * 1.0, MEMBERS, "by hand", 1, {"attack": "mine"})
+    assert record.refuted
+    assert record.power == ""
+    assert record.details["correct"] == record.details["guesses"] == 40
+    assert record.details["attack"] == "mine"
+    assert record.details["family"]["assumption"] == gaussian_family().assumption
+    json.dumps(record.to_dict(), allow_nan=False)
+
+
+def test_scores_without_information_show_nothing_and_say_what_would_have():
+    record = audit().record(np.zeros(100), MEMBERS, "by hand", 1, {})
+    assert not record.refuted
+    assert record.epsilon_lower <= 1.0
+    assert "would have refuted ε = 1, δ = 1e-05" in record.power
+
+
+def test_a_seed_orders_equal_scores():
+    first, second = (audit().record(np.zeros(100), MEMBERS, "by hand", 1, {}) for _ in range(2))
+    assert first == second
+    assert audit(seed=None).seed != audit(seed=None).seed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"canaries": 4}, "there are 4 guesses; even if all were right, 5 are needed"),
+        ({"guesses": (80, 30)}, r"guesses is \(80, 30\); there are only 100 canaries"),
+        ({"guesses": 5}, "guesses is 5; it must be two numbers"),
+        ({"confidence": 1 - 1e-40 - 2**-50, "guesses": (10, 10)}, "use more canaries"),
+    ],
+)
+def test_bad_designs_are_named(options, words):
+    with pytest.raises(InputError, match=words):
+        audit(**options)

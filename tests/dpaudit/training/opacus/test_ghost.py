@@ -7,7 +7,7 @@ import pytest
 import torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
-from opacus_trainings import attached, labelled_rows
+from opacus_trainings import attached, certified, labelled_rows, verdict
 from torch import nn
 
 from dpaudit import InputError, Ledger, Plan, PlanMismatchError, Verdict
@@ -49,11 +49,11 @@ def test_a_ghost_training_is_certified_as_any_other(wrapped):
     training, parts = made(model=model, wrap_model=wrapped)
     train(parts if wrapped else (model, *parts[1:]))
     assert len(training.ledger) == len(training.steps) == SIZE // BATCH
-    certificate = training.certificate(1e-5)
+    certificate = certified(training)
     assert certificate.verdict is Verdict.CERTIFIED
     other, usual = made("hooks")
     train(usual)
-    assert certificate.guarantee.epsilon == other.certificate(1e-5).guarantee.epsilon
+    assert certificate.guarantee.epsilon == certified(other).guarantee.epsilon
     sizes = [each.actual_batch_size for each in training.steps]
     assert sizes == [each.actual_batch_size for each in other.steps]
 
@@ -83,7 +83,7 @@ def test_virtual_steps_of_ghost_clipping_count_once():
     training.ledger.check()
     assert len(training.ledger) == SIZE // BATCH
     assert max(each.physical_batches for each in training.steps) > 1
-    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert verdict(training) is Verdict.CERTIFIED
 
 
 def usual_loss(model, optimizer, criterion, x, y):
@@ -189,7 +189,7 @@ def test_losses_may_be_scaled_and_added():
         loss = criterion(model(x), y)
         ((2 * loss + loss / 4 - 1) * 0.5).backward()
         optimizer.step()
-    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert verdict(training) is Verdict.CERTIFIED
 
 
 def test_another_noise_than_that_of_the_multiplier_is_refused():

@@ -65,7 +65,7 @@ def sentence(call):
 for mode in ("hooks", "ghost"):
     training, parts = made(mode)
     train(parts)
-    certificate = training.certificate(1e-5)
+    certificate = training.certificate(1e-5, accountant="rdp")
     told[mode] = [str(certificate.verdict), certificate.guarantee.epsilon, len(training.ledger),
                   [each.actual_batch_size for each in training.steps],
                   [p.detach().flatten().tolist() for p in parts[0].parameters()],
@@ -73,7 +73,7 @@ for mode in ("hooks", "ghost"):
 
 training, parts = made(seed=lambda rank: 0)
 train(parts)
-certificate = training.certificate(1e-5)
+certificate = training.certificate(1e-5, accountant="rdp")
 told["alike"] = [str(certificate.verdict), [each.rule for each in certificate.findings]]
 
 training, parts = made(norm=1.0 + rank)
@@ -96,7 +96,7 @@ parts[-1].batch_sampler.shuffle_seed = rank
 told["shards"] = sentence(lambda: train(parts)), len(training.steps)
 
 training, parts = made()
-told["too early"] = sentence(lambda: training.certificate(1e-5))
+told["too early"] = sentence(lambda: training.certificate(1e-5, accountant="rdp"))
 
 training, parts = made()
 parts[-1].batch_sampler.sample_rate = 0.01  # most batches of a shard are empty now
@@ -148,7 +148,7 @@ def told(tmp_path_factory):
 def test_all_processes_get_one_certificate_of_one_ledger(told, mode):
     plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=1)
     first, second = (each[mode] for each in told)
-    assert first[:2] == second[:2] == ["certified", guarantee(plan, 1e-5).epsilon]
+    assert first[:2] == second[:2] == ["certified", guarantee(plan, 1e-5, "rdp").epsilon]
     assert (first[2], second[2]) == (SIZE // BATCH, 0)
     assert len(first[3]) == len(second[3]) == SIZE // BATCH
     assert first[3] != second[3]

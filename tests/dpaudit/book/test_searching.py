@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from booking import ask, filled, gaussian
+
+pytest.importorskip("fastapi")
+
+from booking import ABOUT, ask, filled, gaussian
 
 from dpaudit.base.errors import InputError
 from dpaudit.book import Book, DataSet
@@ -43,7 +46,7 @@ def test_words(asked, words, found):
 
 
 def test_filters_and_pages(asked):
-    asked.add(DataSet("other", *_about()), by="officer")
+    asked.add(DataSet("other", *ABOUT), by="officer")
     assert find(asked, dataset="other").releases == ()
     assert find(asked, dataset="visits' OR '1'='1").releases == ()
     assert find(asked, status="closed").releases == ()
@@ -57,9 +60,3 @@ def test_filters_and_pages(asked):
     for wrong in ({"most": 0}, {"most": 10**6}, {"before": -1}, {"before": 2**63}):
         with pytest.raises(InputError, match="it must be from 1 to 1000"):
             find(asked, **wrong)
-
-
-def _about():
-    from booking import ABOUT
-
-    return ABOUT
