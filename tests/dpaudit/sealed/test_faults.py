@@ -96,7 +96,7 @@ FAULTS = {
 def test_an_analyst_that_fails_is_ended(
     project: Path, name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sealing, "PROCESSOR_SECONDS", 4 if name == "Spins" else 60)
+    monkeypatch.setattr(sealing, "PROCESSOR_SECONDS", 4 if name in {"Spins", "Talks"} else 60)
     monkeypatch.setattr(sealing, "MEMORY_BYTES", 2**31)
     monkeypatch.setattr(sealing, "PATIENCE", 2)
     with pytest.raises(DpAuditError) as failed:
