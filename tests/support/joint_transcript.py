@@ -21,7 +21,7 @@ from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, JointServer
 from private_bo.joint.local_joint import PackedStatistics
 from private_bo.joint.statistics import Sums
-from private_bo.joint.subject import TabledProblem
+from private_bo.joint.subject import DecisionProblem
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class JointTranscripts:
     leaf: int = 0
     seed: int = 0
 
-    def problem(self, canary: Any) -> TabledProblem:
+    def problem(self, canary: Any) -> DecisionProblem:
         """The users with the canary in place.
 
         Raises:
@@ -60,14 +60,14 @@ class JointTranscripts:
         table = rng.integers(2, size=(steps, 3)).astype(np.float64)
         arms[self.leaf] = canary["arm"]
         table[self.leaf] = canary["reward"]
-        return TabledProblem("transcript", arms, table, np.zeros(steps), bernoulli=False)
+        return DecisionProblem("transcript", arms, table, np.zeros(steps), bernoulli=False)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """``size`` transcripts, shape (size, rounds, entries of the parameters)."""
         problem = self.problem(data)
         return np.array([self._run(problem, rng) for _ in range(size)])
 
-    def _run(self, problem: TabledProblem, rng: np.random.Generator) -> Floats:
+    def _run(self, problem: DecisionProblem, rng: np.random.Generator) -> Floats:
         transcript = []
         with Ledger(self.algorithm.plan(), rng=rng) as ledger:
             server, privatiser = self.algorithm.parties(ledger)
@@ -143,7 +143,7 @@ class TranscriptLikelihoodRatio:
         return float(np.float32(ratio))
 
     @cached_property
-    def _problems(self) -> tuple[TabledProblem, TabledProblem]:
+    def _problems(self) -> tuple[DecisionProblem, DecisionProblem]:
         return self.transcripts.problem(self.x), self.transcripts.problem(self.x_prime)
 
     def _contributions(self, transcript: Floats) -> tuple[Floats, Floats]:
@@ -160,7 +160,7 @@ class TranscriptLikelihoodRatio:
                 replaced = self._played(server, other, turn)
         return np.array(rows), replaced
 
-    def _played(self, server: JointServer, problem: TabledProblem, turn: int) -> Floats:
+    def _played(self, server: JointServer, problem: DecisionProblem, turn: int) -> Floats:
         arm, phi = server.choose(problem.decision_set(turn))
         return self.transcripts.packed.encode(phi, problem.reward(turn, arm))
 

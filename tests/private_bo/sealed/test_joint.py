@@ -15,16 +15,16 @@ from dpaudit.certificate import Premise, Standing
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.workflow.running import RunOptions, open_target, run_subject, run_target
 from private_bo import BoxSpace, joint, own, sealed
-from private_bo.joint.subject import TabledProblem
+from private_bo.joint.subject import DecisionProblem
 
 KINDS = [(joint.JointGPUCB, sealed.JointGPUCB), (joint.LocalJointGPUCB, sealed.LocalJointGPUCB)]
 STEPS = 40
 
 
-def problem_and_table(folder: Path, steps: int = STEPS) -> tuple[TabledProblem, str]:
+def problem_and_table(folder: Path, steps: int = STEPS) -> tuple[DecisionProblem, str]:
     """Users of the synthetic problem, on six places, and a table of them."""
     made = joint.JointGPUCB(steps=steps).load("bump", np.random.default_rng(3))
-    assert isinstance(made, TabledProblem)
+    assert isinstance(made, DecisionProblem)
     problem = replace(made, arms=np.round(made.arms, 6), name="decisions.csv")
     rows = (
         [f"user {turn + 1}", *(f"{x:.6f}" for x in arm), problem.reward(turn, place)]
