@@ -84,7 +84,7 @@ def test_rewards_between_steps_are_rounded_and_no_more(kind, tmp_path):
         assert 0 < apart <= 0.005 + 1e-12
 
 
-@pytest.mark.parametrize("kind", BANDITS)
+@pytest.mark.parametrize("kind", [sealed.LDPTGPUCB, sealed.LDPOneBitGP])
 def test_who_has_no_reward_answers_the_middle(kind, tmp_path):
     subject = bandit(kind, steps=400)
     write_rewards(tmp_path / "rewards.csv", {("somebody else", 0): 1.0})
