@@ -92,7 +92,7 @@ def test_attacks_of_its_own_come_after_those_of_the_project_file(tmp_path):
 @pytest.mark.processes
 @pytest.mark.unabridged
 def test_processes_give_the_same_certificates(tmp_path):
-    names = ["ldp-tgp-ucb", "joint-gp-ucb"]
+    names = ["ldp-tgp-ucb", "ldp-ata-gp-ucb"]
     path = tmp_path / "dpaudit.toml"
     entries = (f'{ENTRY.format(name=name)}code = "not rehearsed"\n' for name in names)
     path.write_text("".join(entries), encoding="utf-8")
