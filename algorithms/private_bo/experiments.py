@@ -1,17 +1,16 @@
-"""What the papers' experiments share: trials in processes, tables, plots, files and a command.
+"""What the papers' experiments share: trials in processes, tables, files and a command.
 
-A paper's experiment computes and draws; whatever is the same for all four papers stands here.
+A paper's experiment computes; whatever is the same for all four papers stands here.
 Results go to files that two runs of the same seed write with the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from dpaudit.base import files, validate
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.optional_import import optional_import
 from private_bo.gp.types import Array
-
-Curves: TypeAlias = Mapping[str, Array]
-"""Regret by label, (trials, rounds)."""
 
 
 def trial_numbers(trials: int, seed: int, workers: int) -> tuple[int, int, int]:
@@ -77,56 +73,13 @@ def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([row(*heads), "|---" * len(heads) + "|", *(row(*cells) for cells in rows)])
 
 
-def drawing(
-    panels: Mapping[str, Curves],
-    file_format: str,
-    *,
-    rounds: str = "round",
-    regret: str = "cumulative regret",
-    first: int = 1,
-) -> bytes:
-    """Mean regret with a band of one standard error, one plot a panel, at most three in a row.
-
-    Args:
-        panels: curves by title.
-        file_format: ``png`` or ``svg``; the same curves give the same bytes.
-        rounds: name of the horizontal axis.
-        regret: name of the vertical axis.
-        first: number of the first round.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
-    figure = Figure(figsize=(5 * columns, 4 * lines), layout="constrained")
-    for place, (title, curves) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(lines, columns, place)
-        for label, values in curves.items():
-            mean, error = mean_and_error(values)
-            steps = np.arange(first, first + mean.size)
-            (line,) = axes.plot(steps, mean, label=label)
-            colour = line.get_color()
-            axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel(rounds)
-        axes.set_ylabel(regret)
-        axes.legend(fontsize=7, frameon=False)
-    content = io.BytesIO()
-    metadata: dict[str, Any] = {"Date": None} if file_format == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "private_bo"}):
-        figure.savefig(content, format=file_format, dpi=130, metadata=metadata)
-    return content.getvalue()
-
-
 def save(
     folder: Path,
     name: str,
     text: str,
     record: Mapping[str, Any] | None = None,
-    draw: Callable[[str], bytes] | None = None,
 ) -> None:
-    """Write ``name.md``, and where given ``name.json`` and the plots ``name.png`` and ``name.svg``.
+    """Write ``name.md``, and where given ``name.json``.
 
     Raises:
         InputError: if the folder cannot be made or written.
@@ -140,9 +93,6 @@ def save(
     files.write(folder / f"{name}.md", text)
     if record is not None:
         files.write(folder / f"{name}.json", files.pretty_json(dict(record)))
-    if draw is not None:
-        for file_format in ("png", "svg"):
-            files.write(folder / f"{name}.{file_format}", draw(file_format))
 
 
 def options(prog: str, about: str, *, trials: int) -> argparse.ArgumentParser:

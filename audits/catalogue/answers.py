@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
-from audits.catalogue.entry import DELTA, PURE, Entry
+from audits.catalogue.entry import DELTA, PURE, Entry, family
 from dpaudit import Claim
 
-Answer = Callable[[Any, np.random.Generator], Any]
+Answer = Callable[[Any, Generator], Any]
 E = math.e
 WORDS = ("tea", "coffee", "water", "nothing")
 SHOWN = 0.05
@@ -28,127 +29,102 @@ def threshold(delta: float) -> float:
     return 1 + math.log(1 / (2 * delta))
 
 
-def histogram(least: float | None) -> Answer:
+@family
+def histogram(least: float | None, names: Any, rng: Generator) -> dict[str, float]:
     """Noisy counts of the names that occur; those up to the threshold are missing."""
-
-    def answer(names: Any, rng: np.random.Generator) -> dict[str, float]:
-        noisy = {name: count + rng.laplace() for name, count in sorted(Counter(names).items())}
-        return {name: count for name, count in noisy.items() if least is None or count > least}
-
-    return answer
+    noisy = {name: count + rng.laplace() for name, count in sorted(Counter(names).items())}
+    return {name: count for name, count in noisy.items() if least is None or count > least}
 
 
-def drink(odds: float, *, told: str = "I drink {}.", lie: str = "I drink {}.") -> Answer:
+@family
+def drink(
+    odds: float, word: Any, rng: Generator, *, told: str = "I drink {}.", lie: str = "I drink {}."
+) -> str:
     """A sentence by randomised response: the true word with these odds against each other one."""
-
-    def answer(word: Any, rng: np.random.Generator) -> str:
-        truth = rng.random() < odds / (odds + len(WORDS) - 1)
-        others = [each for each in WORDS if each != word]
-        return told.format(word) if truth else lie.format(others[rng.integers(len(others))])
-
-    return answer
+    truth = rng.random() < odds / (odds + len(WORDS) - 1)
+    others = [each for each in WORDS if each != word]
+    return told.format(word) if truth else lie.format(others[rng.integers(len(others))])
 
 
-def never_nothing(word: Any, rng: np.random.Generator) -> str:
+def never_nothing(word: Any, rng: Generator) -> str:
     """Randomised response whose lies are all drinks: whoever says nothing tells the truth."""
     if rng.random() < E / (E + 3):
         return str(word)
     return WORDS[rng.integers(3)]
 
 
-def parsed(records: Any, rng: np.random.Generator) -> float:
+def parsed(records: Any, rng: Generator) -> float:
     """A sum over a sample of one record in ten, which one of them breaks that is no number."""
     taken = [float(record) for record in records if rng.random() < 0.1]
     return sum(np.clip(taken, 0.0, 1.0)) + rng.laplace()
 
 
-def refuses(odds: float) -> Answer:
+@family
+def refuses(odds: float, bit: Any, rng: Generator) -> float:
     """An exception instead of an answer, told by randomised response of these odds."""
-
-    def answer(bit: Any, rng: np.random.Generator) -> float:
-        if bool(bit) == (rng.random() < odds / (1 + odds)):
-            raise ValueError("refused")
-        return float(rng.random())
-
-    return answer
+    if bool(bit) == (rng.random() < odds / (1 + odds)):
+        raise ValueError("refused")
+    return float(rng.random())
 
 
-def large_enough(truly: bool) -> Answer:
+@family
+def large_enough(rows: Any, rng: Generator, *, truly: bool) -> float | None:
     """A noisy count, or None where the count, true or noisy, is below 3."""
-
-    def answer(rows: Any, rng: np.random.Generator) -> float | None:
-        noisy = len(rows) + rng.laplace()
-        return noisy if (len(rows) if truly else noisy) >= 3 else None
-
-    return answer
+    noisy = len(rows) + rng.laplace()
+    return noisy if (len(rows) if truly else noisy) >= 3 else None
 
 
-def sample(rows: Any, rng: np.random.Generator) -> list[str]:
+def sample(rows: Any, rng: Generator) -> list[str]:
     """A stand-in for each row of a sample with probability 1/2: all rows are seldom taken."""
     return ["row"] * int(rng.binomial(len(rows), 0.5))
 
 
-def geometric(rng: np.random.Generator, epsilon: float = 1.0) -> int:
+def geometric(rng: Generator, epsilon: float = 1.0) -> int:
     """Two-sided geometric noise."""
     first, second = rng.geometric(1 - math.exp(-epsilon), size=2)
     return int(first - second)
 
 
-def noisy_length(rows: Any, rng: np.random.Generator) -> list[str]:
+def noisy_length(rows: Any, rng: Generator) -> list[str]:
     """As many stand-ins as a noisy count says."""
     return ["row"] * max(0, len(rows) + geometric(rng))
 
 
-def table(scale: float) -> Answer:
+@family
+def table(scale: float, rows: Any, rng: Generator) -> dict[str, Any]:
     """Totals of two columns, both of which one row moves by 1, as a dictionary of columns."""
-
-    def answer(rows: Any, rng: np.random.Generator) -> dict[str, Any]:
-        visits, cost = np.sum(rows, axis=0) + rng.laplace(scale=scale, size=2)
-        return {"year": [2024, 2025], "visits": [visits, 7.0], "cost": [3.0, cost]}
-
-    return answer
+    visits, cost = np.sum(rows, axis=0) + rng.laplace(scale=scale, size=2)
+    return {"year": [2024, 2025], "visits": [visits, 7.0], "cost": [3.0, cost]}
 
 
-def identifier(epsilon: float | None) -> Answer:
+@family
+def identifier(epsilon: float | None, value: Any, rng: Generator) -> int:
     """A number beyond 2^62 with geometric noise, or with a coin in its last bit alone."""
-
-    def answer(value: Any, rng: np.random.Generator) -> int:
-        noise = int(rng.integers(2)) if epsilon is None else geometric(rng, epsilon)
-        return 2**62 + int(value) + noise
-
-    return answer
+    noise = int(rng.integers(2)) if epsilon is None else geometric(rng, epsilon)
+    return 2**62 + int(value) + noise
 
 
-def clipped(missing: float | None) -> Answer:
+@family
+def clipped(missing: float | None, values: Any, rng: Generator) -> float:
     """A sum of clipped values of half of all; NaN passes a clip unless it is replaced."""
-
-    def answer(values: Any, rng: np.random.Generator) -> float:
-        taken = np.array(values)[rng.random(len(values)) < 0.5]
-        known = taken if missing is None else np.nan_to_num(taken, nan=missing)
-        return float(np.clip(known, 0.0, 1.0).sum() + rng.laplace())
-
-    return answer
+    taken = np.array(values)[rng.random(len(values)) < 0.5]
+    known = taken if missing is None else np.nan_to_num(taken, nan=missing)
+    return float(np.clip(known, 0.0, 1.0).sum() + rng.laplace())
 
 
-def report(*, leaks: float) -> Answer:
+@family
+def report(names: Any, rng: Generator, *, leaks: float) -> dict[str, Any]:
     """A nested report of a noisy count; with this probability its log names who came last."""
-
-    def answer(names: Any, rng: np.random.Generator) -> dict[str, Any]:
-        log = {"begin", "end"} | ({names[-1]} if rng.random() < leaks else set())
-        found = [("count", {"value": len(names) + rng.laplace(), "unit": "people"})]
-        return {"ok": True, "parts": [{"found": found, "log": log}, None]}
-
-    return answer
+    log = {"begin", "end"} | ({names[-1]} if rng.random() < leaks else set())
+    found = [("count", {"value": len(names) + rng.laplace(), "unit": "people"})]
+    return {"ok": True, "parts": [{"found": found, "log": log}, None]}
 
 
-def written(scale: float) -> Answer:
+@family
+def written(scale: float, rows: Any, rng: Generator) -> str:
     """A count with noise, as JSON."""
-
-    def answer(rows: Any, rng: np.random.Generator) -> str:
-        total = round(len(rows) + rng.laplace(scale=scale), 3)
-        return json.dumps({"status": "ok", "people": {"count": total}})
-
-    return answer
+    total = round(len(rows) + rng.laplace(scale=scale), 3)
+    return json.dumps({"status": "ok", "people": {"count": total}})
 
 
 TWO, THREE = ["a", "a", "b"], ["a", "a", "b", "c"]

@@ -39,6 +39,11 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 """From data, how many releases, and randomness, to as many outputs."""
 
 
+def family(release: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a release with parameters before its data: from parameters to the release."""
+    return partial(partial, release)
+
+
 @dataclass(frozen=True)
 class Entry(Checked):
     """One mechanism, what is claimed of it, and what is true.

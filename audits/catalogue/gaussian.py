@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from audits.catalogue.entry import (
     APPROXIMATE,
@@ -18,10 +19,10 @@ from audits.catalogue.entry import (
     SIGMA,
     Entry,
     Floats,
-    Release,
     claim_of,
     curve_of,
     epsilon_of,
+    family,
     gaussian_epsilon,
     sampled_plan,
 )
@@ -59,33 +60,26 @@ MEAN = GaussianPair(1.1)
 """Of the mean share, 0.55, at σ = 0.5."""
 
 
-def noisy(sigma: float, steps: int | None = None) -> Release:
+@family
+def noisy(
+    sigma: float, value: Any, size: int, rng: Generator, *, steps: int | None = None
+) -> Floats:
     """The value plus normal noise, once or ``steps`` times."""
-
-    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
-        shape = (size, steps) if steps else (size, *np.shape(value))
-        return np.asarray(value) + rng.normal(scale=sigma, size=shape)
-
-    return release
+    shape = (size, steps) if steps else (size, *np.shape(value))
+    return np.asarray(value) + rng.normal(scale=sigma, size=shape)
 
 
-def sampled(rate: float, steps: int) -> Release:
+@family
+def sampled(rate: float, steps: int, data: Any, size: int, rng: Generator) -> Floats:
     """Gradients of one record (norm = data) on Poisson samples, σ = 1."""
-
-    def release(data: Any, size: int, rng: np.random.Generator) -> Floats:
-        taken = rng.random((size, steps)) < rate
-        return data * taken + rng.normal(size=(size, steps))
-
-    return release
+    taken = rng.random((size, steps)) < rate
+    return data * taken + rng.normal(size=(size, steps))
 
 
-def shared(sigma: float) -> Release:
+@family
+def shared(sigma: float, data: Any, size: int, rng: Generator) -> Floats:
     """A random share of one record's part."""
-
-    def release(data: Any, size: int, rng: np.random.Generator) -> Floats:
-        return data * rng.choice(SHARES, size, p=RATES) + rng.normal(scale=sigma, size=size)
-
-    return release
+    return data * rng.choice(SHARES, size, p=RATES) + rng.normal(scale=sigma, size=size)
 
 
 def _mixture(outputs: Floats) -> Floats:
@@ -120,7 +114,7 @@ WRONG = (
     Entry("classic Gaussian calibration at ε = 10", False, Claim(10.0, DELTA), 0.0, 1.0,
           gaussian_epsilon(1 / CLASSIC), exact=_classic),
     Entry("10 rounds accounted as 1", False, APPROXIMATE, 0.0, 1.0,
-          gaussian_epsilon(math.sqrt(10) / SIGMA), 5_000, noisy(SIGMA, 10), CURVE,
+          gaussian_epsilon(math.sqrt(10) / SIGMA), 5_000, noisy(SIGMA, steps=10), CURVE,
           LinearScore((-1.0,) * 10)),
     Entry("subsampled Gaussian that never samples", False, NEVER_STATED, 1.0, 0.0,
           gaussian_epsilon(1.0), 3_000, noisy(1.0), curve_of(NEVER), Identity()),

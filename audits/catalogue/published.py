@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from audits.catalogue.additive import CURVE
-from audits.catalogue.entry import DELTA, PURE, Entry, Floats, Release, gaussian_epsilon
+from audits.catalogue.entry import DELTA, PURE, Entry, Floats, family, gaussian_epsilon
 from audits.catalogue.selection import noisy_max
 from dpaudit import Claim
 from dpaudit.auditing.distinguishing.scores import LinearScore
@@ -30,38 +31,29 @@ E = math.e
 ANSWERS = 10
 
 
-def unary(one: float, zero: float) -> Release:
+@family
+def unary(one: float, zero: float, answer: Any, size: int, rng: Generator) -> Floats:
     """One bit for each answer: 1 with probability ``one`` for the true answer, else ``zero``."""
-
-    def release(answer: Any, size: int, rng: np.random.Generator) -> Floats:
-        chances = np.where(np.arange(4) == answer, one, zero)
-        return (rng.random((size, 4)) < chances).astype(float)
-
-    return release
+    chances = np.where(np.arange(4) == answer, one, zero)
+    return (rng.random((size, 4)) < chances).astype(float)
 
 
-def hashed(bit: float) -> Release:
+@family
+def hashed(bit: float, value: Any, size: int, rng: Generator) -> Floats:
     """One-time RAPPOR: two of eight bits are set, each told by randomised response of this ε."""
     lie = 1 / (1 + math.exp(bit))
-
-    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
-        truth = np.isin(np.arange(8), value)
-        return (truth ^ (rng.random((size, 8)) < lie)).astype(float)
-
-    return release
+    truth = np.isin(np.arange(8), value)
+    return (truth ^ (rng.random((size, 8)) < lie)).astype(float)
 
 
-def response(truth: float) -> Release:
+@family
+def response(truth: float, answer: Any, size: int, rng: Generator) -> Floats:
     """One of ten answers: the true one with this probability, else another one."""
-
-    def release(answer: Any, size: int, rng: np.random.Generator) -> Floats:
-        other = (answer + rng.integers(1, ANSWERS, size=size)) % ANSWERS
-        return np.where(rng.random(size) < truth, answer, other).astype(float)
-
-    return release
+    other = (answer + rng.integers(1, ANSWERS, size=size)) % ANSWERS
+    return np.where(rng.random(size) < truth, answer, other).astype(float)
 
 
-def subsets(answer: Any, size: int, rng: np.random.Generator) -> Floats:
+def subsets(answer: Any, size: int, rng: Generator) -> Floats:
     """Subset selection (Ye & Barg 2018) of 2 of 6 answers: with the own one of odds e · 2 : 4."""
     others = rng.permuted(np.tile(np.delete(np.arange(6), answer), (size, 1)), axis=1)
     told = rng.random(size) < 2 * E / (2 * E + 4)
@@ -69,52 +61,40 @@ def subsets(answer: Any, size: int, rng: np.random.Generator) -> Floats:
     return (np.arange(6) == chosen[:, :, None]).any(axis=1).astype(float)
 
 
-def gap(scale: float) -> Release:
+@family
+def gap(scale: float, queries: Any, size: int, rng: Generator) -> Floats:
     """The index of the noisy maximum and how far it is above the next (Ding et al. 2019)."""
-
-    def release(queries: Any, size: int, rng: np.random.Generator) -> Floats:
-        noisy = np.asarray(queries) + rng.laplace(scale=scale, size=(size, len(queries)))
-        ordered = np.sort(noisy, axis=1)
-        return np.column_stack([noisy.argmax(axis=1), ordered[:, -1] - ordered[:, -2]])
-
-    return release
+    noisy = np.asarray(queries) + rng.laplace(scale=scale, size=(size, len(queries)))
+    ordered = np.sort(noisy, axis=1)
+    return np.column_stack([noisy.argmax(axis=1), ordered[:, -1] - ordered[:, -2]])
 
 
-def running(scale: float) -> Release:
+@family
+def running(scale: float, bits: Any, size: int, rng: Generator) -> Floats:
     """Prefix sums of noisy bits: noise is added to each bit once (partial sums)."""
-
-    def release(bits: Any, size: int, rng: np.random.Generator) -> Floats:
-        return np.cumsum(np.asarray(bits) + rng.laplace(scale=scale, size=(size, len(bits))), 1)
-
-    return release
+    return np.cumsum(np.asarray(bits) + rng.laplace(scale=scale, size=(size, len(bits))), 1)
 
 
-def blocks(scale: float) -> Release:
+@family
+def blocks(scale: float, bits: Any, size: int, rng: Generator) -> Floats:
     """Smart sum (Chan, Shi & Song 2011) in blocks of 2: noise on each block and on each bit."""
-
-    def release(bits: Any, size: int, rng: np.random.Generator) -> Floats:
-        pairs = np.asarray(bits, dtype=float).reshape(-1, 2)
-        noisy = pairs.sum(axis=1) + rng.laplace(scale=scale, size=(size, len(pairs)))
-        before = np.cumsum(noisy, axis=1) - noisy
-        first = before + pairs[:, 0] + rng.laplace(scale=scale, size=(size, len(pairs)))
-        return np.stack([first, before + noisy], axis=2).reshape(size, -1)
-
-    return release
+    pairs = np.asarray(bits, dtype=float).reshape(-1, 2)
+    noisy = pairs.sum(axis=1) + rng.laplace(scale=scale, size=(size, len(pairs)))
+    before = np.cumsum(noisy, axis=1) - noisy
+    first = before + pairs[:, 0] + rng.laplace(scale=scale, size=(size, len(pairs)))
+    return np.stack([first, before + noisy], axis=2).reshape(size, -1)
 
 
-def histogram(threshold: float | None) -> Release:
+@family
+def histogram(threshold: float | None, values: Any, size: int, rng: Generator) -> Floats:
     """Noisy counts of the values that occur, 0 for others; small ones are left out."""
-
-    def release(values: Any, size: int, rng: np.random.Generator) -> Floats:
-        counts = np.bincount(values, minlength=4)
-        noisy = counts + rng.laplace(scale=1.0, size=(size, 4))
-        kept = counts > 0 if threshold is None else (counts > 0) & (noisy > threshold)
-        return np.where(kept, noisy, 0.0)
-
-    return release
+    counts = np.bincount(values, minlength=4)
+    noisy = counts + rng.laplace(scale=1.0, size=(size, 4))
+    kept = counts > 0 if threshold is None else (counts > 0) & (noisy > threshold)
+    return np.where(kept, noisy, 0.0)
 
 
-def staircase(value: Any, size: int, rng: np.random.Generator) -> Floats:
+def staircase(value: Any, size: int, rng: Generator) -> Floats:
     """Staircase noise (Geng & Viswanath 2014) at ε = 1, with steps broken at 1/(1 + √e)."""
     step = 1 / (1 + math.sqrt(E))
     level = rng.geometric(1 - 1 / E, size=size) - 1.0
@@ -123,24 +103,18 @@ def staircase(value: Any, size: int, rng: np.random.Generator) -> Floats:
     return value + rng.choice([-1.0, 1.0], size=size) * (level + within)
 
 
-def truncated(bound: float) -> Release:
+@family
+def truncated(bound: float, value: Any, size: int, rng: Generator) -> Floats:
     """Laplace noise of scale 1 within ±bound (Geng et al. 2020)."""
-
-    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
-        tail = math.exp(-bound)
-        size_of = -np.log(tail + (1 - tail) * rng.random(size))
-        return value + rng.choice([-1.0, 1.0], size=size) * size_of
-
-    return release
+    tail = math.exp(-bound)
+    size_of = -np.log(tail + (1 - tail) * rng.random(size))
+    return value + rng.choice([-1.0, 1.0], size=size) * size_of
 
 
-def after(change: Callable[[Floats], Floats]) -> Release:
+@family
+def after(change: Callable[[Floats], Floats], value: Any, size: int, rng: Generator) -> Floats:
     """What is made of a Laplace release of scale 1 afterwards."""
-
-    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
-        return change(value + rng.laplace(size=size))
-
-    return release
+    return change(value + rng.laplace(size=size))
 
 
 def _median_odds(values: Any, weight: float) -> Floats:
@@ -150,13 +124,10 @@ def _median_odds(values: Any, weight: float) -> Floats:
     return np.asarray(odds / odds.sum())
 
 
-def median(weight: float) -> Release:
+@family
+def median(weight: float, values: Any, size: int, rng: Generator) -> Floats:
     """The exponential mechanism for a median in 0 to 9: exp(−weight · |below − above|)."""
-
-    def release(values: Any, size: int, rng: np.random.Generator) -> Floats:
-        return rng.choice(10, size=size, p=_median_odds(values, weight)).astype(float)
-
-    return release
+    return rng.choice(10, size=size, p=_median_odds(values, weight)).astype(float)
 
 
 def _rr(epsilon: float) -> float:

@@ -6,22 +6,22 @@ puts what they show into the certificate beside the audits that ``dpaudit check`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.federated import game
 from audits.outsourced.attacks import attack
 from audits.outsourced.counterexample import attack_curator
-from dpaudit import AuditPair, AuditRecord
-from dpaudit.auditing import LinearScore
+from dpaudit import AccountantName, AuditPair, AuditRecord, guarantee, privacy_curve
+from dpaudit.auditing import LinearScore, audit_release
 from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.targets import configuration
-from private_bo.federated import DPFTSDE
+from private_bo.federated import DPFTSDE, SamplingScheme
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.outsourced import CertifiedCurator, Curator
 
@@ -72,11 +72,12 @@ def _local_joint(subject: LocalJointGPUCB) -> tuple[AuditRecord, ...]:
 @attacks.register
 def _federated(subject: DPFTSDE) -> tuple[AuditRecord, ...]:
     """Membership inference over the whole run, by another agent that sees every broadcast."""
-    return (game.audit(subject, runs=100_000, confidence=CONFIDENCE),)
+    return (membership_audit(subject, runs=100_000, confidence=CONFIDENCE),)
 
 
 # -- joint algorithms: the farthest pair, by its likelihood ratio ----------------------------------
 
+Floats = NDArray[np.float64]
 Joint = JointGPUCB | LocalJointGPUCB
 METHOD = "exact likelihood ratio of the farthest pair"
 
@@ -117,6 +118,94 @@ def _pairs(subject: Joint) -> Iterator[AuditPair]:
     )
 
 
-def _move(subject: Joint, pair: AuditPair) -> NDArray[np.float64]:
+def _move(subject: Joint, pair: AuditPair) -> Floats:
     """By how much the noiseless contribution of one user differs."""
     return subject.contribution(pair.x) - subject.contribution(pair.x_prime)
+
+
+# -- federated algorithms: one agent's membership, by the likelihood ratio of a whole run ----------
+#
+# Did agent n send vectors, or nothing? The adversary is another agent. It knows all that is public
+# (weights, q, z, S) and the vectors of every agent but one, the canary. It does not know who was
+# sampled. In the worst case the canary sends one vector of the largest norm that clipping leaves,
+# S/√P, in every round, and all others send zeros: against any others that do not know the canary,
+# the broadcasts are those of this game plus vectors that the adversary could draw by itself,
+# because agents are sampled independently of each other. So nobody tells the two cases apart better
+# than in this game, and here the likelihood ratio has a closed form.
+#
+# In round t the canary moves the joint vector by c_t = (φ_n^(i) S/(q√P))_i along its own direction
+# if it is sampled; in all other directions there is noise alone, independent of it. So with
+# u_t = <y_t, c_t>/σ_t² - ‖c_t‖²/2σ_t² the log-likelihood ratio of a run is
+# Σ_t ln(1 - q + q exp(u_t)), where σ_t = z φ_max S/q.
+
+
+@dataclass(frozen=True, eq=False)
+class CanaryLikelihoodRatio:
+    """Log-likelihood ratio of a run in which the canary takes part, against one where it does not.
+
+    Attributes:
+        shifts: c_t, (T, P).
+        sigmas: σ_t, (T,).
+        rate: q.
+    """
+
+    shifts: Floats
+    sigmas: Floats
+    rate: float
+    name: str = "log-likelihood ratio of all broadcasts"
+    method: str = "white-box membership inference over the whole run"
+
+    @classmethod
+    def of(cls, algorithm: DPFTSDE) -> CanaryLikelihoodRatio:
+        """For the canary of the algorithm's own pair.
+
+        Raises:
+            InputError: if agents are not sampled independently.
+        """
+        if algorithm.sampling is not SamplingScheme.POISSON:
+            raise InputError(
+                f"sampling is {algorithm.sampling}; it must be poisson, as this game is the worst "
+                "case only where agents are sampled independently."
+            )
+        (pair,) = algorithm.audit_pairs()
+        norm = algorithm.clip / math.sqrt(algorithm.regions)
+        weights = algorithm.public_weights.values[:, :, pair.x["agent"]]
+        return cls(weights * (norm / algorithm.rate), algorithm.sigmas, algorithm.rate)
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """Broadcasts (n, T, P) along the canary's direction, to (n,)."""
+        precision = self.shifts / np.square(self.sigmas)[:, None]
+        exponents = np.einsum("ntp,tp->nt", outputs, precision)
+        exponents -= np.einsum("tp,tp->t", self.shifts, precision) / 2
+        if self.rate < 1:
+            exponents = np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + exponents)
+        # Single precision, as for other ratios: the last bits of a double are those of the output.
+        total: Floats = exponents.sum(axis=1).astype(np.float32).astype(np.float64)
+        return total
+
+
+def membership_audit(
+    algorithm: DPFTSDE, *, runs: int, confidence: float, seed: int = 0
+) -> AuditRecord:
+    """Attack the certified curve δ(ε) with the exact likelihood ratio.
+
+    Args:
+        algorithm: under attack, at the ε of the PLD with the true sensitivity.
+        runs: on each side.
+        confidence: of the verdict and of the bound.
+        seed: of the experiment.
+    """
+    plan, delta = algorithm.plan(), algorithm.target_delta
+    (pair,) = algorithm.audit_pairs()
+    return audit_release(
+        algorithm.audit_release,
+        pair,
+        epsilon=guarantee(plan, delta, AccountantName.PLD).epsilon,
+        delta=delta,
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+        curve=privacy_curve(plan),
+        score=CanaryLikelihoodRatio.of(algorithm),
+        learn=False,
+    )

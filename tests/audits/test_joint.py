@@ -1,4 +1,4 @@
-"""Transcripts of the joint algorithm under attack, and the known mistakes of tree aggregation."""
+"""The joint algorithms under attack, and the known mistakes of tree aggregation."""
 
 from __future__ import annotations
 
@@ -6,51 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import joint_transcript as transcript
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from dpaudit import Plan
-from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.auditing import audit_subject
 from dpaudit.mechanisms import ContinualGaussian
+from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 
-# -- the transcript attack on the joint algorithm: its score is exact, and it passes ---------------
+# -- the algorithms pass ---------------------------------------------------------------------------
 
 
-SMALL = transcript.small().feature_map
-
-
-@pytest.mark.parametrize("kind", ["buffered", "binary-tree", "honaker-tree"])
-@pytest.mark.parametrize("leaf", [0, 2])
-def test_the_transcript_score_is_the_exact_likelihood_ratio(kind: str, leaf: int) -> None:
-    algorithm = transcript.small(steps=4, epsilon=2.0, continual_noise=kind)
-    runs = transcript.JointTranscripts(algorithm, leaf)
-    x, y = ({"arm": [0.0, 0.0], "reward": r} for r in (1.0, 0.0))
-    score = transcript.TranscriptLikelihoodRatio(runs, x, y)
-    scores = score(runs(x, 300, np.random.default_rng(1)))
-    phi = SMALL(np.zeros((1, 2)))[0]
-    mechanism = algorithm.periods[0].mechanism
-    column = np.linalg.solve(mechanism.factorization.noise_root(), np.arange(4) >= leaf)
-    mu = np.linalg.norm(phi) * np.linalg.norm(column) / mechanism.sigma / math.sqrt(2)
-    # The log-likelihood ratio is N(μ²/2, μ²) under x; 5.4 deviations are an alarm in 1e7.
-    assert abs(scores.mean() - mu**2 / 2) < 5.4 * mu / math.sqrt(300)
-    assert abs(scores.var() / mu**2 - 1) < 5.4 * math.sqrt(2 / 300)
-    # No canary does worse than the plan's μ.
-    whole = GaussianComposition(mu).epsilon(0.1).upper
-    assert whole <= 2.0
-    if leaf == 0 and kind == "binary-tree":
-        assert mu == pytest.approx(
-            mechanism.pair(algorithm.statistics.sensitivity).mu * np.linalg.norm(phi), rel=1e-6
-        )
-
-
-def test_the_audit_of_the_whole_algorithm_refutes_nothing() -> None:
-    record = transcript.audit(transcript.small(steps=3), leaf=0, runs=100)
-    assert not record.refuted
-    assert "likelihood ratio" in record.method
+SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 3)
 
 
 @pytest.mark.parametrize("subject", [JointGPUCB(steps=32), LocalJointGPUCB()])

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
-from audits.papers.attacks import CONFIDENCE, _move, attacks, farthest, likelihood_ratio_audit
-from dpaudit import guarantee
+from audits.catalogue.papers import FEDERATED
+from audits.papers.attacks import (
+    CONFIDENCE,
+    CanaryLikelihoodRatio,
+    _move,
+    attacks,
+    farthest,
+    likelihood_ratio_audit,
+)
+from dpaudit import guarantee, privacy_curve
 from dpaudit.base.errors import InputError
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
@@ -80,7 +90,7 @@ def test_large_rewards_refute_lemma_2():
 
 def test_the_bound_on_lemma_5_is_near_the_truth_and_below_it():
     subject = LocalJointGPUCB(epsilon=10.0, noise="paper")
-    record = likelihood_ratio_audit(subject, runs=1_500_000, confidence=0.9)
+    record = likelihood_ratio_audit(subject, runs=1_000_000, confidence=0.9)
     assert 9.5 < record.epsilon_lower < guarantee(subject.plan(), subject.delta).epsilon
 
 
@@ -97,3 +107,66 @@ def test_it_replays():
     subject = LocalJointGPUCB()
     first, second = (likelihood_ratio_audit(subject, **runs) for _ in range(2))
     assert first == second
+
+
+# -- membership inference on DP-FTS-DE -------------------------------------------------------------
+
+
+LANDMINES = DPFTSDE(
+    agents=29, regions=4, clip=22.0, features=100, reliance="1/t", rate=0.35, rounds=40
+)
+
+
+def transcripts(algorithm, size):
+    (pair,) = algorithm.audit_pairs()
+    return [
+        algorithm.audit_release(data, size, np.random.default_rng([0, side]))
+        for side, data in enumerate((pair.x, pair.x_prime))
+    ]
+
+
+@pytest.mark.parametrize("rate", [0.35, 1.0])
+def test_the_score_is_the_ratio_of_the_mixture_densities(rate):
+    """Against scipy's normal density of each round's joint vector."""
+    algorithm = replace(LANDMINES, rate=rate, rounds=6, sharp_rounds=2, fading_rounds=3)
+    weights = algorithm.public_weights.values
+    (pair,) = algorithm.audit_pairs()
+    seen, _ = transcripts(algorithm, 20)
+    found = CanaryLikelihoodRatio.of(algorithm)(seen)
+    for transcript, score in zip(seen, found, strict=True):
+        expected = 0.0
+        for t, broadcast in enumerate(transcript):
+            sigma = algorithm.noise_multiplier * weights[t].max() * 22 / rate
+            law = multivariate_normal(cov=sigma**2 * np.eye(4))
+            without = law.pdf(broadcast)
+            shift = weights[t, :, pair.x["agent"]] * 22 / 2 / rate
+            with_canary = rate * law.pdf(broadcast - shift) + (1 - rate) * without
+            expected += math.log(with_canary / without)
+        assert score == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_the_score_needs_independent_sampling():
+    fixed = DPFTSDE(agents=8, rate=0.5, sampling="fixed-size", rounds=3)
+    with pytest.raises(InputError, match="poisson"):
+        CanaryLikelihoodRatio.of(fixed)
+
+
+def test_its_loss_is_what_is_certified():
+    """E[(1 − e^(ε−L))₊] against the PLD in either direction; five standard errors."""
+    score, size, curve = (
+        CanaryLikelihoodRatio.of(LANDMINES),
+        50_000,
+        privacy_curve(LANDMINES.plan()),
+    )
+    with_canary, without = (score(side) for side in transcripts(LANDMINES, size))
+    for epsilon in (0.5, 1.5, 2.5):
+        gains = [np.maximum(0, -np.expm1(epsilon - losses)) for losses in (with_canary, -without)]
+        worst = max(gains, key=np.mean)
+        proved = float(curve(np.array([epsilon]))[0])
+        assert worst.mean() == pytest.approx(proved, abs=5 * worst.std() / size**0.5 + 1e-4)
+
+
+def test_the_small_model_of_the_catalogue_has_the_same_loss():
+    game = DPFTSDE(agents=20, regions=1, rate=0.25, rounds=5, delta=1e-5)
+    both = (guarantee(plan, 1e-5).epsilon for plan in (game.plan(), FEDERATED))
+    assert next(both) == pytest.approx(next(both), rel=1e-9)

@@ -84,19 +84,17 @@ def test_a_record_is_read_as_it_was_written(small: Recording, tmp_path: Path) ->
         assert cell.final.tolist() == Cell.of(runs).final.tolist()
         assert Cell.recorded(cell.record).mean.tolist() == cell.mean.tolist()
     assert Recording.read("small", tmp_path / "elsewhere") is None
-    read = small
     with pytest.raises(InputError, match="has no cell 'c'"):
-        read.cell("c")
+        small.cell("c")
 
 
 def test_a_spot_check_finds_another_number(small: Recording) -> None:
-    made = small
-    assert all(spot.agrees for spot in spot_checks({"small": made}))
-    a = made.cells["a"]
+    assert all(spot.agrees for spot in spot_checks({"small": small}))
+    a = small.cells["a"]
     far = replace(a, final=a.final + np.array([2 * a.regret[1], 0, 0, 0]))
     spots = {
         spot.cell: spot
-        for spot in spot_checks({"small": Recording("small", {**made.cells, "a": far})})
+        for spot in spot_checks({"small": Recording("small", {**small.cells, "a": far})})
     }
     assert not spots["a"].agrees
     assert spots["b"].agrees
@@ -106,9 +104,8 @@ def test_what_cannot_be_run_is_said(small: Recording, monkeypatch: pytest.Monkey
     def missing(cells, trial):
         raise InputError("file is missing; set DPAUDIT_DATA to the folder that has it.")
 
-    made = small
     monkeypatch.setattr(recording, "experiments", lambda: {"small": replace(SMALL, run=missing)})
-    assert [spot.found for spot in spot_checks({"small": made})] == [None, None]
+    assert [spot.found for spot in spot_checks({"small": small})] == [None, None]
 
 
 @pytest.mark.parametrize(("name", "label"), CHEAP.items())
@@ -131,13 +128,12 @@ def test_a_chaotic_cell_is_another_draw_of_the_same_law() -> None:
 def test_a_spot_of_a_chaotic_cell_has_room_for_one_more_trial(
     small: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = small
     loose = {"small": replace(SMALL, chaotic=("a",))}
     monkeypatch.setattr(recording, "experiments", lambda: loose)
-    a, b = spot_checks({"small": made})
+    a, b = spot_checks({"small": small})
     assert (a.recorded, b.recorded) == (250.0, 200.0)
     assert a.agrees
-    assert a.allowed > 5 * made.cell("a").regret[1] > 5 * b.allowed / 3
+    assert a.allowed > 5 * small.cell("a").regret[1] > 5 * b.allowed / 3
 
 
 # -- the page, its pictures, and what it is compared with ------------------------------------------

@@ -13,7 +13,7 @@ from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
 from private_bo.problems import BanditProblem, Response, RewardSource
 
 ALGORITHMS = (LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB)
-SHORT = {LDPATAGPUCB: {}, LDPTGPUCB: {}, LDPMoMAGPUCB: {"plays_per_epoch": 3}}
+SHORT = {LDPMoMAGPUCB: {"plays_per_epoch": 3}}
 DOMAIN = FiniteDomain.grid(4)
 F = np.array([0.1, 0.9, -0.5, 0.3])
 
@@ -38,7 +38,7 @@ def problem(**crowd: object) -> BanditProblem:
 
 
 def make(kind: type, **settings: object) -> Subject:
-    return kind(**{"steps": 12, **SHORT[kind], **settings})
+    return kind(**{"steps": 12, **SHORT.get(kind, {}), **settings})
 
 
 def ledger_of(subject: Subject, seed: int = 0) -> Ledger:

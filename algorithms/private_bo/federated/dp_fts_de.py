@@ -420,11 +420,60 @@ class DPFTSDE(Federation, Study):
 
     def findings(self) -> tuple[Finding, ...]:
         """Public weights, the two sensitivities, the unused broadcast, and the choice of S."""
-        return federated_findings(self)
+        broadcast = "last-broadcast" if self.last_broadcast else "unused-broadcast"
+        return (
+            *(_FINDINGS("public-weights"), _FINDINGS("data-dependent-clip")),
+            *self._sensitivity_finding(),
+            # Algorithm 1 counts one release more than its accounting.
+            _FINDINGS(broadcast, T=self.rounds, releases=self.rounds + 1),
+            self._theorem_finding(),
+        )
+
+    def _theorem_finding(self) -> Finding:
+        """What the regret theorem asks for, and is not so here."""
+        message = (
+            "The regret theorem multiplies the deviation of an agent's own draws by a β_t that "
+            f"grows (Algorithm 2, line 6); here it is {self.beta:g} in every round. "
+        )
+        remedy = "Set beta where the regret bound matters."
+        if self.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
+            message += f"It asks for 1 − p_t = O(1/t²); here it is {self.reliance}. "
+            remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
+        if self.refit_every is not None:
+            message += "Its kernel is known; here every agent fits that of its own process. "
+        return off_theorem_finding(message.rstrip(), remedy)
+
+    def _sensitivity_finding(self) -> Iterator[Finding]:
+        """How much smaller the true sensitivity is than what the noise is scaled to."""
+        shares = self.sensitivity(Sensitivity.JOINT) / self.sensitivity(self.noise_scaled_to)
+        if shares.min() <= 1 - 1e-9:
+            yield _FINDINGS(
+                "noise-above-sensitivity",
+                least=100 * float(shares.min()),
+                largest=100 * float(shares.max()),
+                true=self.certified(Sensitivity.JOINT),
+                paper=self.certified(Sensitivity.PAPER),
+                declared=self.declared,
+            )
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
-        return limits_of_claim(self)
+        expected = float(self.reliance.shares(self.rounds).sum())
+        return (
+            f"All {self.exchanges} broadcasts are counted, since every agent sees them all; an "
+            f"agent acts on {expected:.3g} of them on average.",
+            f"δ = {self.target_delta:.3g} is the probability of any loss above ε; with "
+            f"{self.agents} agents it is not small.",
+            f"An audit tests the claim of ε = {self.claim().epsilon:.4g}, and few runs cannot "
+            "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
+            "The server is trusted: it sees every vector, and its samples must stay secret.",
+            "That an agent takes part in the federation is not hidden, and neither is N.",
+            "Agents are not authenticated: whoever can report in another agent's name replaces it.",
+            "How many reports were missing, refused or clipped is no release; the server keeps it.",
+            "What an agent's own queries show to whoever can watch them is outside the claim.",
+            "The regret comes from the true objectives, and how often agents followed a broadcast "
+            "from their draws; a run shows both to the owner of the data alone.",
+        )
 
     # -- audit -----------------------------------------------------------------------------------
 
@@ -577,70 +626,3 @@ class DPFTS(DPFTSDE):
 
 def _label(start: int, count: int) -> str:
     return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"
-
-
-def federated_findings(algorithm: DPFTSDE) -> tuple[Finding, ...]:
-    """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
-    found = [_FINDINGS("public-weights"), _FINDINGS("data-dependent-clip")]
-    found += _sensitivity_finding(algorithm)
-    # Algorithm 1 counts one release more than its accounting.
-    T = algorithm.rounds
-    broadcast = "last-broadcast" if algorithm.last_broadcast else "unused-broadcast"
-    found.append(_FINDINGS(broadcast, T=T, releases=T + 1))
-    found.append(_theorem_finding(algorithm))
-    return tuple(found)
-
-
-def _theorem_finding(algorithm: DPFTSDE) -> Finding:
-    """What the regret theorem asks for, and is not so here."""
-    message = (
-        "The regret theorem multiplies the deviation of an agent's own draws by a β_t that grows "
-        f"(Algorithm 2, line 6); here it is {algorithm.beta:g} in every round. "
-    )
-    remedy = "Set beta where the regret bound matters."
-    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
-        message += f"It asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
-        remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
-    if algorithm.refit_every is not None:
-        message += "Its kernel is known; here every agent fits that of its own process. "
-    return off_theorem_finding(message.rstrip(), remedy)
-
-
-def _sensitivity_finding(algorithm: DPFTSDE) -> list[Finding]:
-    """How much smaller the true sensitivity is than what the noise is scaled to."""
-    if algorithm.noise_scaled_to is Sensitivity.JOINT:
-        return []
-    shares = algorithm.sensitivity(Sensitivity.JOINT) / algorithm.sensitivity(Sensitivity.PAPER)
-    if shares.min() > 1 - 1e-9:
-        return []
-    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
-    return [
-        _FINDINGS(
-            "noise-above-sensitivity",
-            least=100 * float(shares.min()),
-            largest=100 * float(shares.max()),
-            true=true,
-            paper=paper,
-            declared=algorithm.declared,
-        )
-    ]
-
-
-def limits_of_claim(algorithm: DPFTSDE) -> tuple[str, ...]:
-    """What the claim of DP-FTS-DE leaves out, one sentence each."""
-    expected = float(algorithm.reliance.shares(algorithm.rounds).sum())
-    return (
-        f"All {algorithm.exchanges} broadcasts are counted, since every agent sees them all; an "
-        f"agent acts on {expected:.3g} of them on average.",
-        f"δ = {algorithm.target_delta:.3g} is the probability of any loss above ε; with "
-        f"{algorithm.agents} agents it is not small.",
-        f"An audit tests the claim of ε = {algorithm.claim().epsilon:.4g}, and few runs cannot "
-        "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
-        "The server is trusted: it sees every vector, and its samples must stay secret.",
-        "That an agent takes part in the federation is not hidden, and neither is N.",
-        "Agents are not authenticated: whoever can report in another agent's name replaces it.",
-        "How many reports were missing, refused or clipped is no release; the server keeps it.",
-        "What an agent's own queries show to whoever can watch them is outside the claim.",
-        "The regret comes from the true objectives, and how often agents followed a broadcast from "
-        "their draws; a run shows both to the owner of the data alone.",
-    )

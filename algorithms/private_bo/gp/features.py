@@ -1,7 +1,7 @@
 """Finite feature maps Φ with Φ(x)ᵀΦ(y) ≈ k(x, y): eigenfeatures, quadrature and random Fourier.
 
-Every map has ‖Φ(x)‖ <= 1, which is what sensitivities rest on, and states a proven bound of its
-uniform error (Dubey 2021, Definition 2).
+Every map has ‖Φ(x)‖ <= 1, which is what sensitivities rest on; eigenfeatures and quadrature state a
+proven bound of their uniform error (Dubey 2021, Definition 2).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.base.fields import Checked, Count, Natural, OpenProbability, Positive
-from private_bo.gp.prior import Box, FeatureDomain, Matern, SquaredExponential
+from dpaudit.base.fields import Checked, Count, Natural, Positive
+from private_bo.gp.prior import FeatureDomain, Matern, SquaredExponential
 from private_bo.gp.types import Array, point_set
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -50,13 +50,13 @@ class FeatureMap(ABC):
         """
 
     @property
-    @abstractmethod
     def uniform_error(self) -> float:
         """A proven bound of |k(x, y) − Φ(x)ᵀΦ(y)| over the domain, rounded up.
 
         Raises:
-            UnsupportedError: if there is no proof for this kernel.
+            UnsupportedError: if there is no proof for these features, or for this kernel.
         """
+        raise UnsupportedError(f"{type(self).__name__} have no proven error; use EigenFeatures.")
 
     def points(self, X: Array) -> Array:
         """``X`` as checked points, (n, d).
@@ -249,7 +249,6 @@ def _fourth_moment(kernel: SquaredExponential | Matern) -> float:
 
 
 _STEPS = 8_000
-_TABLE = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,14 +292,7 @@ class Quadrature:
 
 
 def line_error(kernel: SquaredExponential | Matern, quadrature: Quadrature, reach: float) -> float:
-    """A bound of |k(s) − Σ w cos ωs| over |s| <= reach."""
-    return float(error_envelope(kernel, quadrature, reach)[1][-1])
-
-
-def error_envelope(
-    kernel: SquaredExponential | Matern, quadrature: Quadrature, reach: float
-) -> tuple[Array, Array]:
-    """Points s_0 = 0 < … < s_n = reach, and a bound of the error over [0, s_i] for each.
+    """A bound of |k(s) − Σ w cos ωs| over |s| <= reach.
 
     Between two points a function differs from its chord by at most M h²/8, where M bounds its
     second derivative; for the difference M is at most the sum of the second moments. A Matérn
@@ -320,39 +312,10 @@ def error_envelope(
         above = np.maximum(q[1:], q[:-1]) - k[1:]
         below = k[:-1] - np.minimum(q[1:], q[:-1])
         local = np.maximum(above, below) + quadrature.second_moment * h * h / 8
-    bound = np.concatenate([[0.0], np.maximum.accumulate(np.maximum(local, 0.0))])
+    bound, nodes = max(0.0, float(local.max())), len(quadrature.weights)
     if isinstance(kernel, SquaredExponential):
-        bound = np.minimum(bound, _remainder(s / kernel.length_scale, len(quadrature.weights)))
-    return s, bound + 1e-14 * len(quadrature.weights)
-
-
-def product_error(
-    kernel: SquaredExponential | Matern, quadrature: Quadrature, reach: float, dimensions: int
-) -> float:
-    """A bound of Σ_j e(δ_j) over ‖δ‖ <= reach, with e the increasing envelope on the line.
-
-    By dynamic programming over the dimensions: F_d(r) = max_s e(s) + F_{d−1}(√(r² − s²)), on
-    intervals of r and s, each at its worst end.
-    """
-    s, envelope = error_envelope(kernel, quadrature, reach)
-    if dimensions == 1:
-        return float(envelope[-1])
-    radii = np.linspace(0.0, reach, _TABLE + 1)
-    line = envelope[np.searchsorted(s, radii * (1 - 1e-12)).clip(max=_STEPS)]
-    total = line
-    for _ in range(dimensions - 1):
-        total = np.array([_best_split(line, total, radii, at) for at in range(len(radii))])
-    return float(total[-1])
-
-
-def _best_split(line: Array, rest: Array, radii: Array, at: int) -> float:
-    """Max over s in each [radii_i, radii_{i+1}] up to radii[at] of line(s) + rest(√(r² − s²))."""
-    if at == 0:
-        return float(line[0] + rest[0])
-    low = radii[:at]
-    left = np.sqrt(radii[at] ** 2 - low**2)
-    index = np.minimum(np.searchsorted(radii, left * (1 - 1e-12)), at)
-    return float((line[1 : at + 1] + rest[index]).max())
+        bound = min(bound, _remainder(reach / kernel.length_scale, nodes))
+    return bound + 1e-14 * nodes
 
 
 def _second_moment(kernel: SquaredExponential | Matern) -> float:
@@ -362,11 +325,11 @@ def _second_moment(kernel: SquaredExponential | Matern) -> float:
     return kernel.nu / (kernel.nu - 1) / kernel.length_scale**2 if kernel.nu > 1 else math.inf
 
 
-def _remainder(s: Array, nodes: int) -> Array:
+def _remainder(s: float, nodes: int) -> float:
     """m̄! s^2m̄/(2m̄)!, by logarithms."""
     constant = math.lgamma(nodes + 1) - math.lgamma(2 * nodes + 1)
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(np.exp(constant + 2 * nodes * np.log(s)) * (1 + 1e-9))
+    with np.errstate(over="ignore"):
+        return float(np.exp(constant + 2 * nodes * math.log(s)) * (1 + 1e-9))
 
 
 _MOST_FEATURES = 20_000
@@ -484,11 +447,8 @@ class QuadratureFeatures(_FourierMap):
     @cached_property
     def uniform_error(self) -> float:
         """From the error on the line, by |∏ k_j − ∏ q_j| <= Σ |k_j − q_j| for factors up to 1."""
-        if isinstance(self.domain, Box):
-            return self.dimension * line_error(
-                self.kernel, self._line, self.domain.side[1] - self.domain.side[0]
-            )
-        return product_error(self.kernel, self._line, self.domain.diameter, self.dimension)
+        low, high = self.domain.bounds.T
+        return self.dimension * line_error(self.kernel, self._line, float((high - low).max()))
 
 
 @dataclass(frozen=True)
@@ -502,14 +462,12 @@ class RandomFourierFeatures(_FourierMap):
         domain: where it is good.
         pairs: number of frequencies; there are twice as many features.
         seed: of the frequencies.
-        confidence: probability, over seeds, that the uniform error does not hold.
     """
 
     kernel: SquaredExponential | Matern
     domain: FeatureDomain
     pairs: Count
     seed: Natural = 0
-    confidence: OpenProbability = 1e-3
 
     @cached_property
     def frequencies(self) -> Array:
@@ -526,35 +484,3 @@ class RandomFourierFeatures(_FourierMap):
     @property
     def _weights(self) -> Array:
         return np.full(self.pairs, 1 / self.pairs)
-
-    @cached_property
-    def uniform_error(self) -> float:
-        """Hoeffding's bound on a net of differences, plus the Lipschitz constants times its mesh.
-
-        The net of mesh r in the ball of differences, radius the diameter D, has at most
-        (1 + 2D/r)^d points, and half of them by symmetry. The constant of the features is the mean
-        of ‖ω‖, that of the kernel at most sup |k'|. Holds with probability 1 − ``confidence`` over
-        the seed, and is at most 2.
-        """
-        steep = float(np.linalg.norm(self.frequencies, axis=1).mean()) + _slope_bound(self.kernel)
-        diameter = self.domain.diameter
-        best = 2.0
-        for mesh in diameter * np.logspace(-6, 0, 61):
-            log_net = self.dimension * math.log(1 + 2 * diameter / mesh)
-            tail = math.sqrt(2 * (log_net + math.log(2 / self.confidence)) / self.pairs)
-            best = min(best, tail + steep * float(mesh))
-        return math.nextafter(best * (1 + 1e-12), math.inf)
-
-
-def _slope_bound(kernel: SquaredExponential | Matern) -> float:
-    """A bound of the slope of the kernel in the distance.
-
-    |k'| is at most the root of the spectral second moment: e.g. 1/l for the squared exponential.
-    """
-    if isinstance(kernel, SquaredExponential):
-        return 1 / kernel.length_scale
-    if kernel.nu > 1:
-        return math.sqrt(kernel.nu / (kernel.nu - 1)) / kernel.length_scale
-    raise UnsupportedError(
-        f"nu is {kernel.nu}; a uniform error is proved for random features of nu above 1 only."
-    )

@@ -5,10 +5,9 @@ features and rewards: by a trusted privatiser with a tree of noise, or by each c
 Shipped are :class:`JointGPUCB` (Algorithms 1 and 2) and :class:`LocalJointGPUCB` (Algorithm 3),
 each with the noise of the paper's lemma, whose real cost the certificate states, and with the least
 noise for the claim, the default. Statistics, factorisations and estimates that need less noise are
-options, and ``experiments.ablation`` says what each is worth. Begin with
-:mod:`~private_bo.joint.central` and ``parties``, where the pseudocode's lines stand beside the
-code, ``local_joint`` likewise, then ``statistics`` for what is released and ``learner`` for what is
-made of it.
+options. Begin with :mod:`~private_bo.joint.central` and ``parties``, where the pseudocode's lines
+stand beside the code, ``local_joint`` likewise, then ``statistics`` for what is released and what
+is made of it.
 """
 
 import lazy_loader

@@ -6,11 +6,11 @@ The problems are those of Dubey 2021, Section 6, whose users each bring a decisi
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -43,48 +43,11 @@ from private_bo.joint.statistics import (
 )
 
 
-class DecisionProblem(ABC):
+@dataclass(frozen=True, eq=False)
+class DecisionProblem:
     """A sequence of users, each with a decision set and a reward for each arm of it.
 
     All of it is private to the user of the round.
-    """
-
-    name: str
-
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """How many users there are."""
-
-    @abstractmethod
-    def decision_set(self, turn: int) -> Array:
-        """The arms of user ``turn`` (from 0), shape (n, d)."""
-
-    @abstractmethod
-    def reward(self, turn: int, arm: int) -> float:
-        """What user ``turn`` answers to an arm."""
-
-    @abstractmethod
-    def means(self, turn: int) -> Array:
-        """Mean rewards of the arms of user ``turn``, (n,): for evaluation only."""
-
-    def regret(self, choices: Sequence[int]) -> Array:
-        """Cumulative pseudo-regret of the arms chosen so far, (len(choices),)."""
-        gaps = [
-            float((means := self.means(turn)).max() - means[arm])
-            for turn, arm in enumerate(choices)
-        ]
-        return np.cumsum(gaps)
-
-    def uniform_regret(self) -> float:
-        """Expected regret of choosing at random."""
-        gaps = [(means := self.means(turn)).max() - means.mean() for turn in range(self.rounds)]
-        return float(np.sum(gaps))
-
-
-@dataclass(frozen=True, eq=False)
-class TabledProblem(DecisionProblem):
-    """A problem written out in full.
 
     Attributes:
         name: for reports.
@@ -111,56 +74,62 @@ class TabledProblem(DecisionProblem):
         return np.asarray(self.arms[turn])
 
     def reward(self, turn: int, arm: int) -> float:
-        """The same answer whenever it is asked."""
+        """What user ``turn`` answers to an arm, the same whenever it is asked."""
         mean, noise = float(self.table[turn, arm]), float(self.noise[turn])
         return float(noise < mean) if self.bernoulli else mean + noise
 
     def means(self, turn: int) -> Array:
-        """Mean rewards of the arms of user ``turn``, (n,)."""
+        """Mean rewards of the arms of user ``turn``, (n,): for evaluation only."""
         return np.asarray(self.table[turn])
 
+    def regret(self, choices: Sequence[int]) -> Array:
+        """Cumulative pseudo-regret of the arms chosen so far, (len(choices),)."""
+        gaps = [
+            float((means := self.means(turn)).max() - means[arm])
+            for turn, arm in enumerate(choices)
+        ]
+        return np.cumsum(gaps)
 
-@dataclass(frozen=True, eq=False)
+    def uniform_regret(self) -> float:
+        """Expected regret of choosing at random."""
+        gaps = [(means := self.means(turn)).max() - means.mean() for turn in range(self.rounds)]
+        return float(np.sum(gaps))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ReplacedUser(DecisionProblem):
-    """The neighbour of a problem: one user is another.
+    """The neighbour of a problem: one user is another. Fields as in the base class, and three.
 
     Attributes:
-        name: for reports.
-        problem: with the user.
         turn: which user, from 0.
-        arms: the decision set, (n, d); None for that of the problem.
+        own: the decision set, (n, d).
         answer: the reward for every arm.
     """
 
-    name: str
-    problem: DecisionProblem
     turn: int
-    arms: Array | None
+    own: Array
     answer: float
 
-    @property
-    def rounds(self) -> int:
-        """T, the number of users."""
-        return self.problem.rounds
+    @classmethod
+    def of(cls, problem: DecisionProblem, turn: int, own: Array | None, answer: float) -> Self:
+        """The neighbour of that problem; None for the decision set that it has."""
+        arms = problem.decision_set(turn) if own is None else own
+        return cls(**vars(problem), turn=turn, own=arms, answer=answer)
 
     def decision_set(self, turn: int) -> Array:
-        """The arms of user ``turn`` (from 0), (n, d)."""
-        if turn == self.turn and self.arms is not None:
-            return self.arms
-        return self.problem.decision_set(turn)
+        """As in the base class, or the other user's own."""
+        return self.own if turn == self.turn else super().decision_set(turn)
 
     def reward(self, turn: int, arm: int) -> float:
-        """What user ``turn`` answers to an arm."""
-        return self.answer if turn == self.turn else self.problem.reward(turn, arm)
+        """As in the base class; the other user always answers alike."""
+        return self.answer if turn == self.turn else super().reward(turn, arm)
 
     def means(self, turn: int) -> Array:
-        """Mean rewards of the arms of user ``turn``, (n,): the other user always answers alike."""
-        if turn == self.turn:
-            return np.full(len(self.decision_set(turn)), self.answer)
-        return self.problem.means(turn)
+        """As in the base class; the other user always answers alike."""
+        return np.full(len(self.own), self.answer) if turn == self.turn else super().means(turn)
 
 
-def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> TabledProblem:
+def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> DecisionProblem:
     """The synthetic problem of Section 6.1.
 
     f = Σ_{i<=4} a_i k(x_i, ·) with k the squared exponential, l = 1, x_i uniform in the ball of
@@ -194,7 +163,7 @@ def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> TabledP
     place = rng.integers(arms, size=steps)
     chosen[np.arange(steps), place] = good[rng.integers(len(good), size=steps)]
     table = f(chosen.reshape(-1, 2)).reshape(steps, arms)
-    return TabledProblem("bump", chosen, table, rng.uniform(size=steps))
+    return DecisionProblem("bump", chosen, table, rng.uniform(size=steps))
 
 
 @dataclass(frozen=True)
@@ -247,7 +216,7 @@ BENCHMARKS = {
 
 def benchmark(
     name: str, rng: np.random.Generator, steps: int = 10_000, arms: int = 25, noise: float = 0.1
-) -> TabledProblem:
+) -> DecisionProblem:
     """A function of Table 1: every round has ``arms`` uniform points, and normal noise.
 
     Raises:
@@ -262,7 +231,7 @@ def benchmark(
     table = function(points).reshape(steps, arms)
     shape = (steps, arms, function.dimension)
     errors = rng.normal(scale=validate.positive(noise=noise), size=steps)
-    return TabledProblem(name, points.reshape(shape), table, errors, bernoulli=False)
+    return DecisionProblem(name, points.reshape(shape), table, errors, bernoulli=False)
 
 
 _Centred = TypeVar("_Centred", bound=CentredStatistics)
@@ -327,7 +296,7 @@ class PrivateApproximateGPUCB(Study):
 
     default_data: ClassVar[str] = "bump"
 
-    problem: ClassVar[type[Any]] = DecisionProblem
+    problem: ClassVar[type[DecisionProblem]] = DecisionProblem
     lemma_finding: ClassVar[tuple[str, str]]
     """What is wrong with the paper's noise, by ``findings.toml``, and of which invocation."""
 
@@ -439,9 +408,9 @@ class PrivateApproximateGPUCB(Study):
         arms = np.tile(self._only_arm, (self.steps, 1, 1))
         low, high = self.reward_range
         table = np.full((self.steps, 1), low)
-        others = TabledProblem("one arm", arms, table, np.zeros(self.steps), bernoulli=False)
+        others = DecisionProblem("one arm", arms, table, np.zeros(self.steps), bernoulli=False)
         for reward in (low, high):
-            yield self.with_only_arm(reward), ReplacedUser("one arm", others, 0, None, reward)
+            yield self.with_only_arm(reward), ReplacedUser.of(others, 0, None, reward)
 
     def with_only_arm(self, reward: float) -> dict[str, Any]:
         """What a user of :meth:`modelled` contributes, as :meth:`contribution` takes it."""
@@ -508,7 +477,7 @@ class PrivateApproximateGPUCB(Study):
             (three, opposite, low - far, "another decision set, a reward far below", True),
         )
         for turn, arms, reward, what, extreme in tries:
-            other = ReplacedUser(data.name, data, turn, arms, reward)
+            other = ReplacedUser.of(data, turn, arms, reward)
             yield Move(other, f"the user of round {turn + 1} has {what}", extreme)
 
     def check_data(self, data: Any) -> DecisionProblem:

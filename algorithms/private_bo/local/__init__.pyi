@@ -7,4 +7,4 @@ from .ldp import LDPATAGPUCB as LDPATAGPUCB
 from .ldp import LDPTGPUCB as LDPTGPUCB
 from .ldp import LDPMoMAGPUCB as LDPMoMAGPUCB
 from .one_bit import LDPOneBitGP as LDPOneBitGP
-from .shuffled import ShuffledOneBitGP as ShuffledOneBitGP
+from .one_bit import ShuffledOneBitGP as ShuffledOneBitGP

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Finite, Natural, Positive, Rate
 from dpaudit.base.validate import shown
 from dpaudit.project import read_data
@@ -309,37 +309,25 @@ class LandmarkFeatures(Checked, FeatureMap):
         """An allowed point where θᵀΦ is large, (d,)."""
         return np.asarray(self.domain.climb(lambda X: self(X) @ theta, self._candidates @ theta))
 
-    @property
-    def uniform_error(self) -> float:
-        """Not known.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError("features of landmarks have no proven error; use EigenFeatures.")
-
 
 @dataclass(eq=False)
 class Belief:
-    """The posterior of θ ~ N(m, τ²I) under values φᵀθ + N(0, v) of known variance v.
+    """The posterior of θ ~ N(0, τ²I) under values φᵀθ + N(0, v) of known variance v.
 
     Values may come in any order. The evidence is the log density of all of them.
 
     Attributes:
         size: of θ.
         deviation: τ.
-        prior: m, (size,); None for 0.
     """
 
     size: int
     deviation: float
-    prior: Array | None = None
     evidence: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        start = np.zeros(self.size) if self.prior is None else self.prior
         self._precision = np.eye(self.size) / self.deviation**2
-        self._vector = start / self.deviation**2
+        self._vector = np.zeros(self.size)
 
     @property
     def mean(self) -> Array:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpaudit import InputError, RunResult, Table
+from dpaudit import RunResult, Table
 from dpaudit.base.fields import Count, Interval, NonNegative, Positive, at_least
 from private_bo.federated import AgentModel, Broadcast, Streams, dp_fts_de
 from private_bo.federated.problems import unit_grid
@@ -19,11 +19,27 @@ from private_bo.own import federated as own_federated
 from private_bo.sealed.agents import take_part
 from private_bo.sealed.choices import packed
 from private_bo.sealed.own_agents import evaluate
-from private_bo.sealed.problem import SealedProblem
-from private_bo.sealed.study import SealedStudy
+from private_bo.sealed.study import SealedProblem, SealedStudy
 
 _STEP = 1e-9
 """To whose multiples what an agent sends is rounded."""
+
+
+def _summed(
+    data: Any,
+    ledger: Any,
+    at: str,
+    function: Callable[..., Any],
+    size: int,
+    most: float,
+    given: Any,
+) -> Any:
+    """The noisy sum of the vectors of sampled agents, entries within ±most, from a function."""
+    sent = data.per_unit(
+        function, shape=(size,), low=-most, high=most, step=_STEP, default=np.zeros(size),
+        parameters=given, state="agent",
+    )  # fmt: skip
+    return ledger.sum(ledger.sample(sent, at=at), at=at)
 
 
 @dataclass(frozen=True)
@@ -82,17 +98,7 @@ class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
                 "weights": weights,
                 "limit": limit,
             }
-            sent = data.per_unit(
-                take_part,
-                shape=(size,),
-                low=-most,
-                high=most,
-                step=_STEP,
-                default=np.zeros(size),
-                parameters=public | acting,
-                state="agent",
-            )
-            total = ledger.sum(ledger.sample(sent, at=release.at), at=release.at)
+            total = _summed(data, ledger, release.at, take_part, size, most, public | acting)
             broadcast = Broadcast(t, np.reshape(total, (self.regions, self.features)))
             data = data.group_rows(1)  # as an agent keeps its objective in its state
         return RunResult(self.summary(self.default_data))
@@ -150,9 +156,7 @@ class FederatedStudy(SealedProblem, own_federated.FederatedStudy):
 
     def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
         """Agents evaluate, report and receive, round by round."""
-        if self.objective is None:
-            raise InputError("objective is None; give a function of records, rng and a point.")
-        inner, own = self.inner, self.objective.function
+        inner, own = self.inner, self.asked
         weights = inner.public_weights.values[:, 0] / inner.rate
         self.maps[0].argmax(np.zeros(self.maps[0].size))  # computes what it keeps
         public = {
@@ -167,17 +171,8 @@ class FederatedStudy(SealedProblem, own_federated.FederatedStudy):
         for turn, release in enumerate(inner.releases):
             weight = float(weights[turn].max())
             acting = {"turn": turn, "received": broadcast.vectors, "weight": weight}
-            sent = data.per_unit(
-                evaluate,
-                shape=(inner.features,),
-                low=-weight * self.clip,
-                high=weight * self.clip,
-                step=_STEP,
-                default=np.zeros(inner.features),
-                parameters=public | acting,
-                state="agent",
-            )
-            total = ledger.sum(ledger.sample(sent, at=release.at), at=release.at)
+            given, most = public | acting, weight * self.clip
+            total = _summed(data, ledger, release.at, evaluate, inner.features, most, given)
             broadcast = Broadcast(turn, np.reshape(total, (1, inner.features)))
         common = self.maps[0].argmax(broadcast.vectors[0, : self.maps[0].size])
         return RunResult(self.summary(common.tolist()))

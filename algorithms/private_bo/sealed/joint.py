@@ -16,10 +16,8 @@ from private_bo.joint.statistics import FREE_WEIGHT, Belief
 from private_bo.joint.subject import PrivateApproximateGPUCB
 from private_bo.own import answers
 from private_bo.own import local_joint as local_joint_study
-from private_bo.sealed.choices import choose, packed
-from private_bo.sealed.options import choose_option
-from private_bo.sealed.problem import SealedProblem
-from private_bo.sealed.study import SealedStudy
+from private_bo.sealed.choices import choose, choose_option, packed
+from private_bo.sealed.study import SealedProblem, SealedStudy
 
 _STEP = 1e-9
 """To whose multiples features and values are rounded before anything is added up."""
@@ -85,23 +83,13 @@ class SealedDecisions(SealedStudy, PrivateApproximateGPUCB):
 
     def statistics_of(self, data: Any, user: str, server: JointServer, *, packed: bool) -> Any:
         """What one user adds to the sums: made of the own rows and of what was released."""
-        ends = np.append(np.ones(self.size), 0.5)
-        played = data.of_units([user]).per_unit(
-            choose,
-            shape=(self.size + 1,),
-            low=-ends,
-            high=ends,
-            step=_STEP,
-            default=np.zeros(self.size + 1),
-            parameters={
-                "coordinates": self.coordinates,
-                "features": self._features,
-                "theta": server.belief.theta,
-                "root": server.belief.root,
-                "rewards": list(self.reward_range),
-            },
-        )
-        return played.encode("regression", weight=float(self.matrix_weight), packed=packed)
+        parameters = {
+            "coordinates": self.coordinates,
+            "features": self._features,
+            "rewards": list(self.reward_range),
+        }
+        rows = data.of_units([user])
+        return _encoded(rows, choose, self, server.belief, parameters, packed=packed)
 
     def told(self) -> RunResult:
         """How many users came, as all others see what they add alone."""
@@ -191,32 +179,37 @@ class LocalJointStudy(SealedProblem, local_joint_study.LocalJointStudy):
 
     def statistics_of(self, rows: Any, belief: Belief) -> Any:
         """What one user sends: made of the own rows and of what was released."""
-        if self.objective is None:
-            raise InputError("objective is None; give a function of records, rng and a point.")
-        own, ends = self.inner, np.append(np.ones(self.inner.size), 0.5)
-        chosen = rows.per_unit(
-            choose_option,
-            shape=(own.size + 1,),
-            low=-ends,
-            high=ends,
-            step=_STEP,
-            default=np.zeros(own.size + 1),
-            parameters={
-                "objective": _named(self.objective.function),
-                "options": [] if self.options is None else _named(self.options.function),
-                "features": self._features,
-                "theta": belief.theta,
-                "root": belief.root,
-                "answers": list(self.answers),
-            },
-        )
-        return chosen.encode("regression", weight=float(own.matrix_weight), packed=True)
+        parameters = {
+            "objective": _named(self.asked),
+            "options": [] if self.options is None else _named(self.options.function),
+            "features": self._features,
+            "answers": list(self.answers),
+        }
+        return _encoded(rows, choose_option, self.inner, belief, parameters, packed=True)
 
     @cached_property
     def _features(self) -> str:
         found = self.inner.feature_map
         found(self.space.candidates[:1])  # computes what it keeps
         return packed(found)
+
+
+def _encoded(
+    rows: Any,
+    function: Callable[..., Any],
+    algorithm: PrivateApproximateGPUCB,
+    belief: Belief,
+    parameters: dict[str, Any],
+    *,
+    packed: bool,
+) -> Any:
+    """A handle of what one user adds to the sums, by features and a value from a function."""
+    size, ends = algorithm.size + 1, np.append(np.ones(algorithm.size), 0.5)
+    chosen = rows.per_unit(
+        function, shape=(size,), low=-ends, high=ends, step=_STEP, default=np.zeros(size),
+        parameters=parameters | {"theta": belief.theta, "root": belief.root},
+    )  # fmt: skip
+    return chosen.encode("regression", weight=float(algorithm.matrix_weight), packed=packed)
 
 
 def _named(function: Callable[..., Any]) -> list[str]:

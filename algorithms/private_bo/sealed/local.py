@@ -14,8 +14,7 @@ from private_bo.gp import FiniteDomain, Kernel, Matern
 from private_bo.local import ldp, one_bit
 from private_bo.own import answers
 from private_bo.problems import Arms, Response, RewardSource
-from private_bo.sealed.problem import SealedProblem, decimal
-from private_bo.sealed.study import SealedStudy
+from private_bo.sealed.study import SealedProblem, SealedStudy, decimal
 
 
 @dataclass(eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast
 from private_bo.own.agent import Agent, AgentSettings
 from private_bo.own.server import LandmarkFeatures
-from private_bo.sealed.choices import unpacked
+from private_bo.sealed.choices import function_of, unpacked
 
 
 def evaluate(
@@ -60,8 +59,7 @@ def evaluate(
     else:
         agent.resume(state)
         agent.receive(Broadcast(turn - 1, received))
-    module, name = objective
-    asked = getattr(import_module(module), name)
+    asked = function_of(objective)
     for _ in range(evaluations):
         question = agent.ask()
         agent.tell(question.number, asked(records, rng, question.point.tolist()))

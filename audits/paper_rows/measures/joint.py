@@ -26,10 +26,16 @@ from dpaudit.auditing.evidence.joint import clopper_pearson
 from private_bo.gp import Ball, Box, QuadratureFeatures, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
-from private_bo.joint.experiments.costs import Cost, lemma_2_cost, lemma_5_cost
-from private_bo.joint.experiments.figures import Configurations, run_trial
-from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
-from private_bo.joint.experiments.table1 import PRINTED, configuration
+from private_bo.joint.experiments import ALPHAS as TABLE_ALPHAS
+from private_bo.joint.experiments import (
+    PRINTED,
+    Configurations,
+    Cost,
+    configuration,
+    lemma_2_cost,
+    lemma_5_cost,
+    run_trial,
+)
 from private_bo.joint.statistics import Sums, Width, lemma_2_sigma, lemma_3_shift, lemma_6_shift
 from private_bo.joint.subject import BENCHMARKS, benchmark, bump
 

@@ -90,37 +90,35 @@ def test_an_evaluation_is_made_once() -> None:
     assert objective.asked == [2, 1, 0, 3]
 
 
-class TestWrongProblems:
-    def test_points_outside_the_cube(self) -> None:
-        with pytest.raises(InputError, match="domain"):
-            FederatedProblem.tabled("t", np.array([[1.5]]), [[0.0]])
+GRID = unit_grid(2)
 
-    def test_no_agents(self) -> None:
-        with pytest.raises(InputError, match="objectives is empty"):
-            FederatedProblem("t", unit_grid(2), ())
 
-    def test_objective_of_another_size(self) -> None:
-        with pytest.raises(InputError, match="3 values for agent 1"):
-            FederatedProblem.tabled("t", unit_grid(2), [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FederatedProblem.tabled("t", np.array([[1.5]]), [[0.0]]), "domain"),
+        (lambda: FederatedProblem("t", GRID, ()), "objectives is empty"),
+        (lambda: FederatedProblem.tabled("t", GRID, [[0, 1], [0, 1, 2]]), "3 values for agent 1"),
+        (lambda: FederatedProblem.tabled("t", GRID, [[0, 1]], noise=-1), "noise"),
+        (lambda: FederatedProblem.tabled("t", GRID, [[0, 1]]).evaluated(workers=0), "workers"),
+    ],
+)
+def test_wrong_problems(make, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
 
-    @pytest.mark.parametrize("table", [[0.0, np.nan], [0.0, np.inf], [], [[1.0], [2.0]], ["a"]])
-    def test_wrong_table(self, table: list[object]) -> None:
-        with pytest.raises(InputError, match="table"):
-            TabledObjective(np.array(table))
 
-    def test_negative_noise(self) -> None:
-        with pytest.raises(InputError, match="noise"):
-            FederatedProblem.tabled("t", unit_grid(2), [[0, 1]], noise=-1)
+@pytest.mark.parametrize("table", [[0.0, np.nan], [0.0, np.inf], [], [[1.0], [2.0]], ["a"]])
+def test_wrong_table(table: list[object]) -> None:
+    with pytest.raises(InputError, match="table"):
+        TabledObjective(np.array(table))
 
-    @pytest.mark.parametrize(("agent", "index"), [(-1, 0), (1, 0), (0, -1), (0, 2)])
-    def test_unknown_agent_or_point(self, agent: int, index: int) -> None:
-        problem = FederatedProblem.tabled("t", unit_grid(2), [[0, 1]])
-        with pytest.raises(InputError, match="it must be from 0 to"):
-            problem.observe(agent, index, np.random.default_rng(0))
 
-    def test_no_workers(self) -> None:
-        with pytest.raises(InputError, match="workers"):
-            FederatedProblem.tabled("t", unit_grid(2), [[0, 1]]).evaluated(workers=0)
+@pytest.mark.parametrize(("agent", "index"), [(-1, 0), (1, 0), (0, -1), (0, 2)])
+def test_unknown_agent_or_point(agent: int, index: int) -> None:
+    problem = FederatedProblem.tabled("t", GRID, [[0, 1]])
+    with pytest.raises(InputError, match="it must be from 0 to"):
+        problem.observe(agent, index, np.random.default_rng(0))
 
 
 def test_another_objective_of_one_agent() -> None:
@@ -245,17 +243,6 @@ class TestDigits:
             wanted = mixes[:, digit] / mixes[:, digit].sum() * total
             assert np.abs(np.array(got) - wanted).max() <= 1.000001
 
-    def test_a_smaller_concentration_makes_agents_differ_more(self) -> None:
-        labels = load_digits(return_X_y=True)[1]
-
-        def largest_share(spread: float) -> float:
-            rng = np.random.default_rng(0)
-            mixes = rng.dirichlet(np.full(10, spread), size=10)
-            dealt = _rows_by_agent(labels, mixes, rng)
-            return float(np.mean([np.bincount(labels[own]).max() / len(own) for own in dealt]))
-
-        assert largest_share(0.3) > 1.5 * largest_share(30.0)
-
     def test_objectives_are_accuracies_that_matter(self, writers: FederatedProblem) -> None:
         assert writers.domain.shape == (27, 3)
         assert ((writers.table >= 0) & (writers.table <= 1)).all()
@@ -336,18 +323,19 @@ class TestLandmines:
         monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
         assert landmines(per_axis=2).agents == 2
 
-    def test_missing_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(InputError, match="no file"):
-            landmines(tmp_path / "absent.mat")
+    def test_wrong_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        text, other = tmp_path / "text.mat", tmp_path / "other.mat"
+        text.write_text("no matlab file")
+        savemat(other, {"something": np.eye(2)})
         monkeypatch.delenv("DPAUDIT_DATA", raising=False)
-        with pytest.raises(InputError, match="DPAUDIT_DATA is not set"):
-            landmines()
-
-    def test_file_that_is_no_matlab_file(self, tmp_path: Path) -> None:
-        file = tmp_path / "text.mat"
-        file.write_text("no matlab file")
-        with pytest.raises(InputError, match="LandmineData"):
-            landmines(file)
+        for file, message in (
+            (tmp_path / "absent.mat", "no file"),
+            (text, "LandmineData"),
+            (other, "'feature' and 'label'"),
+            (None, "DPAUDIT_DATA is not set"),
+        ):
+            with pytest.raises(InputError, match=message):
+                landmines(file)
 
     @pytest.mark.parametrize(
         "changes",
@@ -365,9 +353,3 @@ class TestLandmines:
     def test_wrong_cells(self, tmp_path: Path, changes: dict[str, object]) -> None:
         with pytest.raises(InputError, match="it must be the landmine file"):
             landmines(landmine_file(tmp_path / "wrong.mat", **changes))
-
-    def test_file_without_fields(self, tmp_path: Path) -> None:
-        file = tmp_path / "other.mat"
-        savemat(file, {"something": np.eye(2)})
-        with pytest.raises(InputError, match="'feature' and 'label'"):
-            landmines(file)

@@ -1,4 +1,4 @@
-"""The incremental posterior against fresh solves, scikit-learn and a naive GP-UCB."""
+"""The incremental posterior against fresh solves."""
 
 from __future__ import annotations
 
@@ -79,22 +79,6 @@ def test_the_covariance_is_that_of_all_observations_at_once(storage: Storage) ->
     np.testing.assert_allclose(posterior.covariance, prior - prior[:, chosen] @ solved, atol=1e-12)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_agrees_with_scikit_learn(storage: Storage) -> None:
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import Matern as SklearnMatern
-
-    rng = np.random.default_rng(2)
-    chosen, ys = rng.integers(100, size=40), rng.normal(size=40)
-    model = GaussianProcessRegressor(SklearnMatern(0.3, nu=1.5), alpha=0.25, optimizer=None)
-    mean, deviation = model.fit(LINE.points[chosen], ys).predict(LINE.points, return_std=True)
-    posterior = FinitePosterior.of(LINE, Matern(0.3, 1.5), 0.25, storage)
-    for point, y in zip(chosen, ys, strict=True):
-        posterior.update(point, y)
-    assert posterior.mean == pytest.approx(mean, abs=1e-10)
-    assert np.sqrt(posterior.variance) == pytest.approx(deviation, abs=1e-10)
-
-
 @pytest.mark.parametrize("noise", [1.0, 1e-2, 1e-5])
 def test_twenty_thousand_updates_do_not_drift(noise: float) -> None:
     rng = np.random.default_rng(8)
@@ -109,26 +93,6 @@ def test_twenty_thousand_updates_do_not_drift(noise: float) -> None:
     assert posterior.variance.min() >= 0.0
     assert posterior.variance == pytest.approx(variance, abs=1e-8)
     assert posterior.mean == pytest.approx(mean, abs=1e-8)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-def test_gp_ucb_chooses_as_with_a_refit_every_round(storage: Storage) -> None:
-    rng = np.random.default_rng(3)
-    kernel = Matern(0.2, 2.5)
-    matrix = LINE.kernel_matrix(kernel)
-    f = matrix @ rng.uniform(-1.0, 1.0, 100)
-    noise = rng.uniform(-1.0, 1.0, 300)
-    posterior = FinitePosterior.of(LINE, kernel, 1.0, storage)
-    chosen: list[int] = []
-    ys: list[float] = []
-    for step in range(300):
-        mean, variance, _ = refit(matrix, chosen, ys, 1.0)
-        point = int(posterior.upper_confidence(2.0).argmax())
-        assert point == int(np.argmax(mean + 2.0 * np.sqrt(variance)))
-        chosen.append(point)
-        ys.append(float(f[point] + noise[step]))
-        posterior.update(point, ys[-1])
-    assert len(set(chosen)) > 10
 
 
 def test_the_first_of_equal_bounds_is_chosen() -> None:

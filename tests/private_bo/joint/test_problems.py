@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from private_bo.joint.subject import BENCHMARKS, ReplacedUser, TabledProblem, benchmark, bump
+from private_bo.joint.subject import BENCHMARKS, DecisionProblem, ReplacedUser, benchmark, bump
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
@@ -30,7 +30,7 @@ def test_bump_keeps_its_gap() -> None:
 
 def test_regret_is_that_of_the_table() -> None:
     table = np.array([[0.1, 0.5], [0.9, 0.2]])
-    problem = TabledProblem("t", np.zeros((2, 2, 1)), table, np.zeros(2))
+    problem = DecisionProblem("t", np.zeros((2, 2, 1)), table, np.zeros(2))
     np.testing.assert_allclose(problem.regret([0, 1]), [0.4, 1.1])
     assert replace(problem, bernoulli=False).reward(0, 1) == 0.5
 
@@ -38,7 +38,7 @@ def test_regret_is_that_of_the_table() -> None:
 def test_another_user_is_another_in_one_round_alone() -> None:
     problem = bump(np.random.default_rng(0), 3)
     arms = np.zeros((2, 2))
-    other = ReplacedUser(problem.name, problem, 1, arms, 7.0)
+    other = ReplacedUser.of(problem, 1, arms, 7.0)
     assert (other.name, other.rounds) == ("bump", 3)
     for turn in (0, 2):
         assert other.decision_set(turn) is not arms
@@ -48,5 +48,5 @@ def test_another_user_is_another_in_one_round_alone() -> None:
     assert other.decision_set(1) is arms
     assert other.reward(1, 0) == 7.0
     assert other.means(1).tolist() == [7.0, 7.0]
-    same_arms = ReplacedUser(problem.name, problem, 1, None, 7.0)
+    same_arms = ReplacedUser.of(problem, 1, None, 7.0)
     np.testing.assert_array_equal(same_arms.decision_set(1), problem.decision_set(1))

@@ -49,8 +49,8 @@ def test_release_cannot_be_written_to():
         release.points[0, 0] = 1.0
 
 
-RNG_CLIPPED = np.random.default_rng(7)
-POINTS = RNG_CLIPPED.uniform(-10.0, 10.0, size=(60, 2))
+RNG_MODELLER = np.random.default_rng(7)
+POINTS = RNG_MODELLER.uniform(-10.0, 10.0, size=(60, 2))
 F = np.sin(POINTS[:, 0] / 3) + np.cos(POINTS[:, 1] / 4)
 
 
@@ -64,10 +64,6 @@ def test_clipped_posterior_is_the_exact_one_for_a_covariance():
     np.testing.assert_allclose(clipped.variance, exact.variance, atol=1e-10)
 
 
-RNG_INPUTS = np.random.default_rng(7)
-POINTS_INPUTS = RNG_INPUTS.uniform(-10.0, 10.0, size=(60, 2))
-
-
 def gram_of(inputs, length):
     scaled, share = inputs.scaled(length), inputs.share(length)
     gram = share * inputs.kernel(length)(scaled, scaled)
@@ -76,14 +72,14 @@ def gram_of(inputs, length):
 
 
 def test_expected_kernel_against_quadrature():
-    release = Release(POINTS_INPUTS, noise_variance=2.0)
+    release = Release(POINTS, noise_variance=2.0)
     inputs = PosteriorInputs.given(release)
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     length = 3.0
     expected = 1.0
     for j in range(2):  # coordinates are independent
-        prior = POINTS_INPUTS[:, j].var() - 2.0
-        mean = (POINTS_INPUTS[:, j] - POINTS_INPUTS[:, j].mean()) * prior / (prior + 2.0)
+        prior = POINTS[:, j].var() - 2.0
+        mean = (POINTS[:, j] - POINTS[:, j].mean()) * prior / (prior + 2.0)
         spread = math.sqrt(prior * 2.0 / (prior + 2.0))
         x = mean[4] + spread * nodes[:, None]
         y = mean[9] + spread * nodes[None, :]
@@ -93,14 +89,14 @@ def test_expected_kernel_against_quadrature():
 
 
 def test_expected_kernel_is_a_covariance():
-    gram = gram_of(PosteriorInputs.given(Release(POINTS_INPUTS, 9.0)), 3.0)
+    gram = gram_of(PosteriorInputs.given(Release(POINTS, 9.0)), 3.0)
     assert np.linalg.eigvalsh(gram)[0] > 0
 
 
 def test_without_noise_all_models_are_the_plain_one():
     for model in InputModel:
-        inputs = model.read(Release(POINTS_INPUTS))
-        expected = SquaredExponential(4.0)(POINTS_INPUTS, POINTS_INPUTS)
+        inputs = model.read(Release(POINTS))
+        expected = SquaredExponential(4.0)(POINTS, POINTS)
         np.testing.assert_allclose(gram_of(inputs, 4.0), expected, atol=1e-12)
 
 
@@ -111,12 +107,8 @@ def test_debiased_distances():
     np.testing.assert_allclose(kernel(here, there).ravel(), expected)
 
 
-RNG_LIKELIHOOD = np.random.default_rng(7)
-POINTS_LIKELIHOOD = RNG_LIKELIHOOD.uniform(-10.0, 10.0, size=(60, 2))
-
-
 def test_hyperparameters_maximise_the_likelihood():
-    inputs = InputModel.ORDINARY.read(Release(POINTS_LIKELIHOOD))
+    inputs = InputModel.ORDINARY.read(Release(POINTS))
     truth = Hyperparameters(4.0, mean=5.0, signal_variance=2.0, noise_variance=0.02)
     gram = 2.0 * gram_of(inputs, 4.0) + 0.02 * np.eye(60)
     y = 5.0 + np.linalg.cholesky(gram) @ np.random.default_rng(2).standard_normal(60)
@@ -142,29 +134,24 @@ def test_hyperparameters_maximise_the_likelihood():
         assert log_likelihood(moved) < log_likelihood(found)
 
 
-RNG_MODELLER = np.random.default_rng(7)
-POINTS_MODELLER = RNG_MODELLER.uniform(-10.0, 10.0, size=(60, 2))
-F_MODELLER = np.sin(POINTS_MODELLER[:, 0] / 3) + np.cos(POINTS_MODELLER[:, 1] / 4)
-
-
 @pytest.mark.parametrize("model", [InputModel.ORDINARY, InputModel.EXPECTED])
 def test_queries_are_those_of_the_dense_formulas(model):
     """Equation (1) and Algorithm 2 of the paper, with all matrices written out."""
-    release = Release(POINTS_MODELLER + RNG_MODELLER.normal(size=POINTS_MODELLER.shape), 1.0)
+    release = Release(POINTS + RNG_MODELLER.normal(size=POINTS.shape), 1.0)
     parameters = Hyperparameters(3.0, mean=0.3, signal_variance=1.7, noise_variance=1e-3)
     modeller = Modeller(parameters, steps=15, initial=4, width_multiplier=0.8, inputs=model)
-    search = modeller.run(release, lambda row: float(F_MODELLER[row]), np.random.default_rng(0))
+    search = modeller.run(release, lambda row: float(F[row]), np.random.default_rng(0))
     K = 1.7 * gram_of(model.read(release), 3.0)
     for t in range(1, 16):
         asked = search.rows[: 3 + t]
         inverse = np.linalg.inv(K[np.ix_(asked, asked)] + 1e-3 * np.eye(len(asked)))
-        mean = 0.3 + K[:, asked] @ inverse @ (F_MODELLER[asked] - 0.3)
+        mean = 0.3 + K[:, asked] @ inverse @ (F[asked] - 0.3)
         variance = 1.7 - np.einsum("ij,jk,ik->i", K[:, asked], inverse, K[:, asked])
         beta = 2 * math.log(60 * t**2 * math.pi**2 / (6 * 0.025))
         scores = mean + 0.8 * math.sqrt(beta) * np.sqrt(np.maximum(variance, 0.0))
         scores[asked] = -np.inf
         assert scores.max() - scores[search.rows[3 + t]] < 1e-6
-    assert search.best == search.rows[F_MODELLER[search.rows].argmax()]
+    assert search.best == search.rows[F[search.rows].argmax()]
 
 
 @pytest.mark.parametrize("model", list(InputModel))
@@ -172,28 +159,24 @@ def test_queries_are_those_of_the_dense_formulas(model):
 def test_a_row_is_never_asked_twice(model, known):
     parameters = Hyperparameters(3.0, noise_variance=0.05) if known else None
     modeller = Modeller(parameters, steps=40, initial=5, inputs=model)
-    search = modeller.run(
-        Release(POINTS_MODELLER, 1.0), lambda row: F_MODELLER[row], np.random.default_rng(0)
-    )
+    search = modeller.run(Release(POINTS, 1.0), lambda row: F[row], np.random.default_rng(0))
     assert len(set(search.rows.tolist())) == 45
 
 
 def test_all_rows_can_be_asked():
     modeller = Modeller(Hyperparameters(3.0), steps=50, initial=10)
-    search = modeller.run(
-        Release(POINTS_MODELLER), lambda row: F_MODELLER[row], np.random.default_rng(0)
-    )
+    search = modeller.run(Release(POINTS), lambda row: F[row], np.random.default_rng(0))
     assert sorted(search.rows.tolist()) == list(range(60))
 
 
 def test_fewer_rows_than_queries():
     with pytest.raises(InputError, match="at least the 61"):
-        Modeller(steps=51).run(Release(POINTS_MODELLER), float, np.random.default_rng(0))
+        Modeller(steps=51).run(Release(POINTS), float, np.random.default_rng(0))
 
 
 def test_an_output_that_is_no_number():
     with pytest.raises(InputError, match="output"):
-        Modeller().run(Release(POINTS_MODELLER), lambda _: math.inf, np.random.default_rng(0))
+        Modeller().run(Release(POINTS), lambda _: math.inf, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

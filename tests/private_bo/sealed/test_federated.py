@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from same_releases import require_same, sealed_steps, steps_of, written
+from sealed_studies import liking, liking_of
 
 from private_bo import BoxSpace, federated, own, sealed
 from private_bo.federated.problems import FederatedProblem, synthetic
@@ -50,14 +51,6 @@ def test_releases_are_those_of_the_study(kind: str, change: dict[str, Any], tmp_
     most = max(each.sensitivity for each in own.plan().invocations)
     require_same(first, then, within=12 * most * 2.0**-26)
     assert found.to_dict() == result.to_dict()
-
-
-def liking(records, rng, point):
-    return 1.2 - 2 * (point[0] - records["best"][0]) ** 2
-
-
-def liking_of(point, user):
-    return liking({"best": [user["best"]]}, None, point)
 
 
 def test_a_study_releases_as_without_a_seal_but_for_rounding(tmp_path: Path) -> None:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from same_releases import require_same, sealed_steps, steps_of, written
+from sealed_studies import liking, liking_of
 
 from dpaudit import InputError
-from dpaudit.certificate import Premise, Standing
-from dpaudit.sealed.sandbox import lacking
-from dpaudit.workflow.running import RunOptions, open_target, run_subject, run_target
 from private_bo import BoxSpace, joint, own, sealed
-from private_bo.joint.subject import TabledProblem
+from private_bo.joint.subject import DecisionProblem
 
 KINDS = [(joint.JointGPUCB, sealed.JointGPUCB), (joint.LocalJointGPUCB, sealed.LocalJointGPUCB)]
 STEPS = 40
 
 
-def problem_and_table(folder: Path, steps: int = STEPS) -> tuple[TabledProblem, str]:
+def problem_and_table(folder: Path, steps: int = STEPS) -> tuple[DecisionProblem, str]:
     """Users of the synthetic problem, on six places, and a table of them."""
     made = joint.JointGPUCB(steps=steps).load("bump", np.random.default_rng(3))
-    assert isinstance(made, TabledProblem)
+    assert isinstance(made, DecisionProblem)
     problem = replace(made, arms=np.round(made.arms, 6), name="decisions.csv")
     rows = (
         [f"user {turn + 1}", *(f"{x:.6f}" for x in arm), problem.reward(turn, place)]
@@ -55,14 +52,6 @@ def test_what_cannot_be_bounded_is_refused(study, sealed_study, change):
     with pytest.raises(InputError, match="sealed run"):
         sealed_study(**change)
     study(**change)
-
-
-def liking(records, rng, point):
-    return 1.2 - 2 * (point[0] - records["best"][0]) ** 2
-
-
-def liking_of(point, user):
-    return liking({"best": [user["best"]]}, None, point)
 
 
 @pytest.mark.parametrize("answers", [(0.0, 1.0), (-3.0, 2.0)])
@@ -109,34 +98,3 @@ def test_devices_choose_and_release_as_without_a_seal_but_for_their_step(with_op
     require_same(first, then, within=2e-7)
     wanted = result.summary["recommended"]
     np.testing.assert_allclose(found.summary["recommended"], wanted, atol=1e-3)
-
-
-OWN = """
-from private_bo import BoxSpace
-from private_bo.sealed import JointStudy
-from taste import liking
-
-COLUMNS = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
-SPACE = BoxSpace((0,), (1,))
-STUDY = JointStudy(space=SPACE, objective=liking, users=6, group=2, columns=COLUMNS)
-"""
-TASTE = """
-def liking(records, rng, point):
-    return 1.2 - 2 * (point[0] - records["best"][0]) ** 2
-"""
-
-
-@pytest.mark.skipif(bool(lacking()), reason="nothing is sealed here")
-def test_a_sealed_run_publishes_what_the_unsealed_one_does(tmp_path):
-    rows = ([f"user {place}", place / 10] for place in range(1, 7))
-    written(tmp_path / "users.csv", ["user", "best"], rows)
-    (tmp_path / "own.py").write_text(OWN, "utf-8")
-    (tmp_path / "taste.py").write_text(TASTE, "utf-8")
-    with chdir(tmp_path):
-        made, _ = run_subject("own.py:STUDY", (), None, 1, Path("out"), sealed=True)
-        target = open_target("own.py:STUDY", {}, "to compare")
-        other, _ = run_target(target, "own.py", Path("other"), RunOptions(seed=1))
-    assert made.run["summary"] == other.run["summary"]
-    assert made.run["series"] == other.run["series"]
-    known = {each.premise: each.standing for each in made.assumptions}
-    assert known[Premise.SENSITIVITY] is known[Premise.OWN_VALUES] is Standing.ENFORCED

@@ -33,20 +33,12 @@ from private_bo import sealed
 pytest.importorskip("duckdb")
 
 
-@pytest.mark.parametrize("kind", BANDITS)
-@pytest.mark.parametrize("answers", [1, 2])
-def test_plan_and_claim_are_those_of_the_algorithm(kind, answers):
-    subject = bandit(kind, answers_per_user=answers)
-    assert subject.plan() == plain(subject).plan()
-    assert subject.claim() == plain(subject).claim()
+def twin(subject):
+    """The study without a seal, whose plan and claim are the same."""
+    other = plain(subject)
+    assert (subject.plan(), subject.claim()) == (other.plan(), other.claim())
     assert guarantee(subject.plan(), 0.0).epsilon <= subject.claim().epsilon * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_plan_and_claim_are_those_of_the_study(epsilon):
-    subject = study(epsilon=epsilon)
-    assert subject.plan() == plain(subject).plan()
-    assert subject.claim() == plain(subject).claim()
+    return other
 
 
 def facts(steps):
@@ -60,7 +52,7 @@ def test_rewards_on_the_grid_are_released_as_without_a_seal(kind, answers, tmp_p
     rewards = made_rewards(subject)
     write_rewards(tmp_path / "rewards.csv", rewards)
     result, steps = released_on_handles(subject, tmp_path)
-    other, unsealed = released(plain(subject), problem(subject, rewards))
+    other, unsealed = released(twin(subject), problem(subject, rewards))
     assert facts(steps) == facts(unsealed)
     assert len(steps) == subject.responses
     told = ("recommended", "estimated mean of the recommended", "responses")
@@ -84,7 +76,7 @@ def test_rewards_between_steps_are_rounded_and_no_more(kind, tmp_path):
         assert 0 < apart <= 0.005 + 1e-12
 
 
-@pytest.mark.parametrize("kind", BANDITS)
+@pytest.mark.parametrize("kind", [sealed.LDPTGPUCB, sealed.LDPOneBitGP])
 def test_who_has_no_reward_answers_the_middle(kind, tmp_path):
     subject = bandit(kind, steps=400)
     write_rewards(tmp_path / "rewards.csv", {("somebody else", 0): 1.0})
@@ -103,7 +95,7 @@ def test_answers_are_released_as_without_a_seal_but_for_their_step(epsilon, answ
     subject = study(epsilon=epsilon, answers=answers)
     records = write_users(tmp_path / "users.csv", subject.names)
     result, steps = released_on_handles(subject, tmp_path)
-    other, unsealed = released(replace(plain(subject), objective=liking_of), records)
+    other, unsealed = released(replace(twin(subject), objective=liking_of), records)
     whole = isinstance(subject.mechanism, RandomizedResponse)
     assert whole is (epsilon == 1.0)
     for one, two in zip(steps, unsealed, strict=True):
@@ -120,10 +112,13 @@ def failing(records, rng, point):
     raise ValueError(records)
 
 
-def test_an_objective_that_fails_on_all_is_refused_before_anything_is_released(tmp_path):
-    subject = study(objective=failing)
+@pytest.mark.parametrize(
+    ("objective", "words"), [(failing, "failing fails on"), (None, "objective is None")]
+)
+def test_without_answers_nothing_is_released(objective, words, tmp_path):
+    subject = study(objective=objective)
     write_users(tmp_path / "users.csv", subject.names)
-    with pytest.raises(InputError, match="failing fails on"):
+    with pytest.raises(InputError, match=words):
         released_on_handles(subject, tmp_path)
 
 
@@ -153,13 +148,6 @@ def test_wrong_fields_are_one_sentence(made, sentence):
     assert "\n" not in str(error.value)
 
 
-def test_a_study_needs_an_objective(tmp_path):
-    subject = study(objective=None)
-    write_users(tmp_path / "users.csv", subject.names)
-    with pytest.raises(InputError, match="objective is None"):
-        released_on_handles(subject, tmp_path)
-
-
 def test_names_of_a_roster_are_asked_in_its_order(tmp_path):
     names = tuple(f"p{n}" for n in range(30, 0, -1))
     subject = bandit(sealed.LDPTGPUCB, roster=names)
@@ -171,7 +159,7 @@ def test_names_of_a_roster_are_asked_in_its_order(tmp_path):
 OWN = """
 from private_bo import BoxSpace
 from private_bo.gp import FiniteDomain, Matern
-from private_bo.sealed import LDPMoMAGPUCB, LocalStudy
+from private_bo.sealed import JointStudy, LDPMoMAGPUCB
 from taste import liking
 
 DOMAIN = FiniteDomain.grid(6)
@@ -179,7 +167,7 @@ SHORT = {"steps": 12, "plays_per_epoch": 3, "domain": DOMAIN, "kernel": Matern(0
 BANDIT = LDPMoMAGPUCB(epsilon=20.0, width_multiplier=0.1, **SHORT)
 COLUMNS = {"best": {"type": "number", "range": [0, 1], "step": 0.01}}
 SPACE = BoxSpace((0,), (1,))
-STUDY = LocalStudy(space=SPACE, objective=liking, users=6, epsilon=4.0, columns=COLUMNS)
+GROUPS = JointStudy(space=SPACE, objective=liking, users=6, group=2, columns=COLUMNS)
 """
 TASTE = """
 def liking(records, rng, point):
@@ -188,7 +176,7 @@ def liking(records, rng, point):
 
 
 @pytest.mark.skipif(bool(lacking()), reason="nothing is sealed here")
-@pytest.mark.parametrize("name", ["BANDIT", "STUDY"])
+@pytest.mark.parametrize("name", ["BANDIT", "GROUPS"])
 def test_a_sealed_run_publishes_what_the_unsealed_one_does(name, tmp_path):
     subject = bandit(sealed.LDPMoMAGPUCB, steps=12)
     write_rewards(tmp_path / "rewards.csv", made_rewards(subject))

@@ -4,7 +4,7 @@
 functions; ``figure3`` the privacy and utility of Figure 3 a on landmine fields (``DPAUDIT_DATA``)
 or, with ``--task digits``, on digits; ``equal`` compares the paper's noise with the least noise
 whose certified ε is the loss that the paper publishes; ``--task rugged`` has functions that 40
-rounds do not exhaust. ``-o DIR`` also writes Markdown, JSON and plots.
+rounds do not exhaust. ``-o DIR`` also writes Markdown and JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from dpaudit.accounting import compose
 from dpaudit.base import validate
 from private_bo.experiments import (
     command,
-    drawing,
     in_parallel,
     mean_and_error,
     options,
@@ -355,21 +354,11 @@ def _run(given: argparse.Namespace) -> str:
     )
     text = document(f"{experiment}, {task}", shown, regrets, comparisons(experiment))
     if given.output is not None:
-        curves = {
-            panel: {label: regrets[each] for label, each in cells.items()}
+        record = {
+            panel: {label: regrets[each].tolist() for label, each in cells.items()}
             for panel, cells in shown.items()
         }
-        record = {
-            panel: {label: values.tolist() for label, values in by_label.items()}
-            for panel, by_label in curves.items()
-        }
-        save(
-            given.output,
-            f"federated_{experiment}_{task}",
-            text,
-            record,
-            lambda end: drawing(curves, end, regret="simple regret", first=0),
-        )
+        save(given.output, f"federated_{experiment}_{task}", text, record)
     return text + "\n"
 
 

@@ -74,7 +74,7 @@ def _run(given: Namespace) -> str:
     trials, seed, workers = given.trials, given.seed, given.workers
     published = figure2(panels, tuned, trials=trials, steps=given.steps, seed=seed, workers=workers)
     rows, record = [], {}
-    for panel, curves in published.items():
+    for panel, played in published.items():
         keys = ((ord(panel.letter), trial) for trial in range(trials))
         ahead = in_parallel(
             ahead_trial,
@@ -83,8 +83,8 @@ def _run(given: Namespace) -> str:
         )
         own = LookaheadGP if panel.epsilon is None else LDPOneBitGP
         shown = {own.__name__: [run.relative for run in ahead]}
-        for algorithm, curve in curves.items():
-            shown[panel.name_of(algorithm)] = [run.relative for run in curve.trials]
+        for algorithm, runs in played.items():
+            shown[panel.name_of(algorithm)] = [run.relative for run in runs]
         for name, values in shown.items():
             mean, error = mean_and_error(100 * np.array(values))
             epsilon = "–" if panel.epsilon is None else f"{panel.epsilon:g}"

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dpaudit.accounting.closed_forms.additive import GaussianComposition
-from private_bo.joint.experiments.costs import lemma_2_cost, lemma_5_cost
+from private_bo.joint.experiments import lemma_2_cost, lemma_5_cost
 from private_bo.joint.statistics import lemma_2_sigma
 
 
