@@ -36,9 +36,8 @@ from dpaudit import (
     privacy_curve,
 )
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.evidence.events import expected_lower_bound, pilot_size
+from dpaudit.auditing.evidence.events import Event, expected_lower_bound, pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
-from dpaudit.auditing.evidence.types import Event
 from dpaudit.base import validate
 from private_bo.federated import DPFTSDE, Reliance, SamplingScheme
 

@@ -67,9 +67,8 @@ from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, certified, find_code, find_target, load_function
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals
 from dpaudit.rehearsal.rehearse import RehearsalOutcome
-from dpaudit.workflow.real_run import audit_run, time_left
-from dpaudit.workflow.rehearsing import rehearse_subject
-from dpaudit.workflow.summary import NO_AUDIT
+from dpaudit.workflow.outcomes import NO_AUDIT
+from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import as_scores, confidence_failure, deltas_of
+from dpaudit.auditing.evidence.events import as_scores, confidence_failure, deltas_of
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import probability, real_array
 from dpaudit.mechanisms.pairs import Floats

@@ -47,7 +47,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.evidence.types import Integers, PairCounts, confidence_failure
+from dpaudit.auditing.evidence.events import Integers, PairCounts, confidence_failure
 from dpaudit.base.validate import non_negative, open_fraction, probability
 from dpaudit.mechanisms.pairs import Floats
 

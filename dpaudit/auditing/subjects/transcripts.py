@@ -40,11 +40,11 @@ from dpaudit.auditing.replaying.recording import (
     ReplayableDraw,
     Runnable,
     Step,
+    own_copy,
     prepared,
     whole_streams,
 )
 from dpaudit.auditing.replaying.replay import differ, own_generator, record
-from dpaudit.auditing.replaying.runs import own_copy
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.certificate import AuditRecord
 from dpaudit.ledger import Entry, Ledger

@@ -9,7 +9,7 @@ from dpaudit import AuditPair, Claim, InputError
 from dpaudit.auditing import BlackBox, audit_release
 from dpaudit.auditing.distinguishing.scores import ColumnScore, FixedScore, Identity
 from dpaudit.auditing.distinguishing.telling import Fields, is_unique, rates_in_words
-from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
+from dpaudit.auditing.evidence.events import Direction, Event, PairCounts
 from dpaudit.project import Execution
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.workflow.attacking import attack
