@@ -172,8 +172,6 @@ class TestTarget:
         [
             ("plan.toml", {}, "a plan file has no code to attack"),
             ("watched_code.py:watched", {}, "--epsilon is missing"),
-            ("watched_code.py:watched", {"epsilon": -1.0}, "epsilon is -1"),
-            ("watched_code.py:watched", {"epsilon": 1.0, "delta": 2.0}, "delta is 2"),
             ("watched_code.py:watched", {"pair": ("0", "{")}, "--pair x' is not JSON"),
             ("watched_code.py:nothing", {"epsilon": 1.0}, "has no 'nothing'"),
         ],
@@ -365,11 +363,6 @@ def test_samples_of_the_ledger_are_the_adversary_s_to_know_but_for_one_unit():
 def test_a_neighbour_must_move_something():
     with pytest.raises(InputError, match="no neighbour of the data moves what is released"):
         audit_run(Total(factor=0.0), "x", Claim(1.0), RUNS)
-
-
-def test_the_command_s_options_go_together():
-    with pytest.raises(InputError, match="--pair is given with --through-run"):
-        audited("examples:Answers", pair=("1", "2"), through_run=True)
 
 
 def test_bounded_sums_are_attacked_too():

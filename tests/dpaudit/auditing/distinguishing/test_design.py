@@ -28,7 +28,6 @@ from dpaudit.auditing.distinguishing.design import (
     RatesNull,
     learner_for,
     require_enough_runs,
-    score_tuple,
 )
 from dpaudit.auditing.distinguishing.scores import Identity
 from dpaudit.auditing.evidence.events import Direction, Event, PairCounts, pilot_size
@@ -79,12 +78,6 @@ def test_a_pilot_is_larger_where_scores_are_learned_and_none_where_nothing_is_ch
     assert design(stop_early=True).pilot((3,), 10_000) == 2.5 * plain
     scores = (LinearScore((1.0,) * 3),)
     assert design(stop_early=True, scores=scores).pilot((3,), 10_000) == 0
-
-
-def test_one_score_or_several():
-    one = Identity()
-    assert score_tuple(None) == ()
-    assert score_tuple(one) == score_tuple([one]) == (one,)
 
 
 def test_scores_are_learned_where_none_is_given_or_where_it_is_wanted():
@@ -179,21 +172,11 @@ class TestPoint:
         assert null.details()["counts"] == counts.to_dict()
         json.dumps(null.details(), allow_nan=False)
 
-    def test_before_the_first_run_nothing_is_shown(self):
-        null = PointNull(Claim(1.0), Event(lower=1.0))
-        assert (null.runs, null.lower_bound(0.95)) == (0, 0.0)
-
     def test_the_event_says_under_whom_it_is_likelier(self):
         words = PointNull(Claim(1.0), Event(lower=1.5)).event_in_words("output")
         assert words == "output ≥ 1.5, likelier under x"
         backward = PointNull(Claim(1.0), Event(upper=0.5, direction=Direction.BACKWARD))
         assert backward.event_in_words("output") == "output ≤ 0.5, likelier under x'"
-
-    def test_some_scores_are_kept_for_forecasts(self):
-        null = PointNull(Claim(1.0), Event(lower=1.0))
-        for seed in range(3):
-            null.update(*scores(6000, seed=seed))
-        assert null.scores[0].size == null.scores[1].size == 12_000
 
 
 class TestAnytime:
@@ -286,11 +269,11 @@ def coins(p, q, runs, rng):
 
 @pytest.mark.parametrize("q", [0.05, 0.1, A, 0.5])
 def test_a_true_claim_is_refuted_with_at_most_its_error(q):
-    """Corners whose ROC curve, or that of x', is T at A; more than 27 of 200 by chance 1e-6."""
+    """Corners whose ROC curve, or that of x', is T at A; more would be chance once in 10^6."""
     p = 1 - (1 - T) * (1 - q) / (1 - A) if q <= A else 1 - A
     rng = np.random.default_rng(0)
-    wrong = sum(fed((T, A), coins(p, q, 500, rng)).refuted for _ in range(200))
-    assert wrong <= binom.isf(1e-6, 200, 0.05)
+    wrong = sum(fed((T, A), coins(p, q, 500, rng)).refuted for _ in range(60))
+    assert wrong <= binom.isf(1e-6, 60, 0.05)
 
 
 @pytest.mark.parametrize("swapped", [False, True])

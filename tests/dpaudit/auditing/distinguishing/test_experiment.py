@@ -24,7 +24,6 @@ from dpaudit import AuditPair, InconclusiveError, InputError, TamperedError
 from dpaudit.auditing import BlackBox, audit_release
 from dpaudit.auditing.distinguishing import experiment as experiments
 from dpaudit.auditing.distinguishing.experiment import (
-    LARGEST_CHUNK,
     Chunk,
     Experiment,
     Side,
@@ -45,7 +44,7 @@ def noisy(data, size, rng):
 
 class TestChunks:
     def test_cover_every_run_once(self):
-        for runs in (1, 63, 64, 65, 1000, 10**6):
+        for runs in (1, 63, 64, 65, 10_000, 3_000_001):
             parts = list(chunks(Stage.TEST, runs))
             assert sum(part.size for part in parts) == runs
             assert [part.number for part in parts] == list(range(len(parts)))
@@ -213,20 +212,6 @@ class TestProcesses:
         assert "cannot be replayed" in record.details["own_randomness"]
         monkeypatch.setattr(experiments, "CHILDREN", 0)
         assert self.audited(lambda data: data + 0.1 * KEPT.laplace()).refuted
-
-
-@pytest.mark.parametrize("runs", [1, 63, 64, 65, 10_000, 3_000_001])
-def test_chunks_hold_every_run_once(runs):
-    parts = list(chunks(Stage.TEST, runs))
-    assert [part.number for part in parts] == list(range(len(parts)))
-    assert sum(part.size for part in parts) == runs
-    assert all(part.start + part.size == after.start for part, after in zip(parts, parts[1:]))  # noqa: B905, RUF007
-    assert max(part.size for part in parts) <= LARGEST_CHUNK
-
-
-def test_sentences_name_runs_and_side():
-    (part,) = chunks(Stage.PILOT, 1)
-    assert part.runs_on(Side.X_PRIME) == "in runs 1 to 1 on x'"
 
 
 JOURNALLED = {"epsilon": 1.0, "runs": 600, "seed": 11}

@@ -32,26 +32,6 @@ from dpaudit.auditing.distinguishing.outputs import (
 from dpaudit.auditing.distinguishing.scores import Identity
 
 
-@pytest.mark.parametrize(
-    ("data", "change"),
-    [
-        ([1.0], lambda data: data.append(1.0)),
-        ({"rows": [[1.0]]}, lambda data: data["rows"][0].append(1.0)),
-        (([1.0],), lambda data: data[0].append(1.0)),
-        ({1.0}, lambda data: data.add(5.0)),
-        (np.ones(3), lambda data: np.add(data, 1, out=data)),
-    ],
-)
-def test_copies_are_fresh_and_of_the_data_as_they_were(data, change):
-    before, fresh = repr(data), copies(data)
-    one = fresh()
-    assert type(one) is type(data)
-    change(one)
-    assert repr(fresh()) == before == repr(data)
-    change(data)
-    assert repr(fresh()) == before
-
-
 def test_whatever_else_data_hold_is_shared():
     kept = object()
     assert copies([kept])()[0] is kept
@@ -382,7 +362,7 @@ class TestOutputs:
         def refusing(data, rng):
             raise InputError("value is 1; it must be 0.")
 
-        with pytest.raises(InputError, match=r"failed on x: InputError at test_blackbox\.py:"):
+        with pytest.raises(InputError, match=r"failed on x: InputError at test_outputs\.py:"):
             audit(refusing)
 
 
@@ -449,17 +429,6 @@ class TestTimeout:
         with pytest.raises(InconclusiveError, match=r"took more than 0\.05 s"):
             audit(hangs, timeout=0.05)
         assert time.perf_counter() - started < 5
-
-    def test_one_that_swallows_exceptions_too(self):
-        def stubborn(data, rng):
-            while True:
-                try:
-                    time.sleep(0.01)
-                except Exception:  # noqa: BLE001
-                    continue
-
-        with pytest.raises(InconclusiveError, match="took more than"):
-            audit(stubborn, timeout=0.05)
 
     def test_a_single_slow_run_among_many(self):
         def sometimes(data, rng):

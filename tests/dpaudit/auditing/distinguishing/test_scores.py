@@ -364,13 +364,11 @@ def test_a_score_that_fails_is_told_of(score):
         audit(masked, score)
 
 
-def test_batches_and_several_workers_are_scored_alike():
+def test_batches_are_scored():
     def batch(data, size, rng):
         return data[0] + rng.laplace(scale=0.5, size=(size, 2))
 
-    alone = audit(batch, np.sum, runs=1000)
-    assert alone.refuted
-    assert audit(batch, np.sum, runs=1000, workers=2) == alone
+    assert audit(batch, np.sum, runs=1000).refuted
 
 
 def test_it_may_stop_early():

@@ -116,12 +116,6 @@ def test_noise_that_cannot_be_recorded_is_refused():
         ledger.observe(NOISE, Foreign(), at="round")
 
 
-def test_a_routine_is_a_plan_and_a_function():
-    routine = Routine(PLAN, lambda data, ledger, rng: data + 1)
-    assert routine.plan() is PLAN
-    assert routine.run(1, None, None) == 2
-
-
 def test_values_are_prepared_as_the_mechanism_does():
     assert prepared(NOISE, 7.0).tolist() == 1.0
     assert prepared(Gaussian(1.0), [1, 2]).tolist() == [1.0, 2.0]

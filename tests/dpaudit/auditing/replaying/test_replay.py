@@ -32,7 +32,6 @@ from dpaudit.auditing.replaying.replay import (
     groups_overlap,
     replay,
     too_far,
-    too_often,
 )
 from dpaudit.base.errors import PlanMismatchError
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
@@ -331,13 +330,6 @@ def test_values_further_apart_than_declared_are_named_once():
     assert too_far(steps(1.0, 1.0 + 1e-12)) == []
 
 
-def test_a_unit_that_moves_too_many_releases_is_counted():
-    (finding,) = too_often(steps(1.0, 0.0, 1.0, 1.0, count=2))
-    assert "moves release number 3 of 'sum'" in finding.message
-    assert finding.message.endswith("In all it moves 3.")
-    assert too_often(steps(1.0, 0.0, 1.0, count=2)) == []
-
-
 @pytest.mark.parametrize(
     ("mechanism", "most"), [(Laplace(1.0), 1), (RandomizedResponse(0.5, 4), 2)]
 )
@@ -347,17 +339,6 @@ def test_a_zeroed_unit_moves_two_groups_where_it_is_no_absent_one(mechanism, mos
     moved = [pair for each in groups for pair in steps(1.0, group=each, at=each.name, **facts)]
     assert groups_overlap(moved[:most]) == []
     assert len(groups_overlap(moved[: most + 1])) == 1
-
-
-def test_groups_that_share_a_unit_are_named():
-    both = steps(1.0, group="north", at="a") + steps(1.0, group="south", at="b")
-    (finding,) = groups_overlap(both)
-    assert "'north'" in finding.message
-    assert "'south'" in finding.message
-    assert groups_overlap(steps(1.0, 1.0, group="north")) == []
-    assert (
-        groups_overlap(steps(1.0, group="north", at="a") + steps(0.0, group="south", at="b")) == []
-    )
 
 
 def test_what_a_library_draws_by_must_be_public():

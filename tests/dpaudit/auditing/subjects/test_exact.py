@@ -65,21 +65,6 @@ def test_epsilon_is_the_largest_of_both_directions_at_every_delta():
     assert audit_exact(table, pair, epsilon=math.log(3), delta=0.19).refuted
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
-    st.lists(st.integers(1, 20), min_size=6, max_size=6),
-)
-def test_delta_agrees_with_its_definition(first, second):
-    p = [Fraction(a, sum(first)) for a in first]
-    second = second[: len(first)]
-    q = [Fraction(b, sum(second)) for b in second]
-    record = audit_exact(Table(x=p, y=q), AuditPair("x", "y"), epsilon=0.3)
-    over = sum(max(float(a) - math.exp(0.3) * float(b), 0) for a, b in zip(p, q, strict=True))
-    under = sum(max(float(b) - math.exp(0.3) * float(a), 0) for a, b in zip(p, q, strict=True))
-    assert record.details["delta_at_claim"] == pytest.approx(max(over, under), abs=1e-12)
-
-
 def test_the_exponential_mechanism_is_enumerated_over_its_candidates():
     mechanism = ExponentialMechanism(1.0)
     pair = AuditPair([0.0, 0.0], [1.0, -1.0])
@@ -135,28 +120,13 @@ def test_ratio_is_the_smallest_that_meets_delta(pair, delta):
         assert max(hockey_stick(p, q, less), hockey_stick(q, p, less)) > delta
 
 
-def test_randomised_response():
-    p, q = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]
-    assert loss_ratio(p, q) == 3
-    assert hockey_stick(p, q, 1) == 0.5
-
-
 def test_different_supports_have_no_finite_epsilon_until_delta_covers_them():
     p, q = [0.25, 0.75, 0.0], [0.0, 0.75, 0.25]
     assert loss_ratio(p, q) is None
     assert loss_ratio(p, q, 0.25) == 1
 
 
-def test_identical_distributions_lose_nothing():
-    assert loss_ratio([0.5, 0.5], [0.5, 0.5]) == 1
-
-
 @pytest.mark.parametrize("bad", [[0.5, 0.6], [-0.5, 1.5], [math.nan, 1.0], []])
 def test_bad_distributions_are_named(bad):
     with pytest.raises(InputError, match="p "):
         hockey_stick(bad, [0.5, 0.5][: len(bad)], 1)
-
-
-def test_lengths_must_agree():
-    with pytest.raises(InputError, match="2 outcomes"):
-        loss_ratio([0.5, 0.5], [1.0])
