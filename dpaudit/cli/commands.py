@@ -396,7 +396,6 @@ def list_kinds(
 ) -> None:
     """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
     from dpaudit.cli import show
-    from dpaudit.cli.inventory import inventory
     from dpaudit.plan import Relation
     from dpaudit.project.describing import described
 
@@ -404,7 +403,7 @@ def list_kinds(
         names = sorted(Relation.kinds()) if name is None else [name]
         show.descriptions([described(each) for each in names])
     else:
-        show.inventory(inventory())
+        show.inventory()
 
 
 def explain(

@@ -328,8 +328,36 @@ def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:
 
 
 @answering()
-def inventory(content: dict[str, Any]) -> None:
-    """Print what is installed."""
+def inventory() -> None:
+    """Print what is installed: everything that a plan or a command can name."""
+    from dpaudit.accounting import Accountant
+    from dpaudit.mechanisms import Mechanism
+    from dpaudit.mechanisms.continual.factorization import Factorization
+    from dpaudit.plan import Relation, Sampling
+    from dpaudit.project.describing import first_line, parameters
+    from dpaudit.project.targets import configuration, registered_subjects
+
+    def with_default(each: Parameter) -> str:
+        return each.name if each.default is None else f"{each.name}={each.default or 'none'}"
+
+    content: dict[str, Any] = {
+        "subjects": [
+            {"name": name, "about": first_line(kind.__doc__), "defaults": configuration(kind())}
+            for name, kind in registered_subjects().items()
+        ],
+        "mechanisms": [
+            {
+                "name": name,
+                "about": first_line(kind.__doc__),
+                "fields": [*map(with_default, parameters(kind))],
+            }
+            for name, kind in sorted(Mechanism.kinds().items())
+        ],
+        "factorizations": sorted(Factorization.kinds()),
+        "sampling": sorted(Sampling.kinds()),
+        "accountants": sorted(Accountant.kinds()),
+        "relations": sorted(Relation.kinds()),
+    }
     if answered("inventory", content):
         return
     for heading in ("subjects", "mechanisms"):

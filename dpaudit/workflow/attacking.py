@@ -501,8 +501,7 @@ def attack_subject(
         InputError: if the subject cannot be attacked.
     """
     if request.through_run:
-        timed = {name: getattr(request, name) for name in ("seconds", "limit", "notice")}
-        return [audit_run(subject, label, claim, request.execution, **timed)]
+        return [audit_run(subject, label, claim, request)]
     pairs: Sequence[AuditPair | None] = (request.pair,)
     if request.every_pair:
         pairs = subject.audit_pairs()
@@ -527,9 +526,8 @@ def attack_code(
         InputError: if the code cannot be attacked, or a field is declared that does not differ in
             nearly every run.
     """
-    point = {"epsilon": claim.epsilon, "delta": claim.delta}
-    draw = partial(audit_release, release, pair, **point, curve=curve, learn=learn_scores)
-    return _drawn(request, label, draw)
+    about = partial(audit_release, release, pair, epsilon=claim.epsilon, delta=claim.delta)
+    return _drawn(request, label, partial(about, curve=curve, learn=learn_scores))
 
 
 def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) -> AuditRecord:

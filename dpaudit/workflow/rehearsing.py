@@ -32,7 +32,7 @@ from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project import AuditPair, Execution, Move, Subject
-from dpaudit.project.audit_request import Notice
+from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target, configuration, find_subject, parse_settings
 from dpaudit.rehearsal.loading import loading_findings, public_findings
@@ -227,11 +227,7 @@ def audit_run(
     subject: Subject,
     name: str,
     claim: Claim,
-    execution: Execution,
-    *,
-    seconds: float | None = None,
-    limit: float | None = None,
-    notice: Notice | None = None,
+    request: AuditRequest,
 ) -> AuditRecord:
     """Attack what the real run of a subject releases, on its data and a neighbour of them.
 
@@ -243,11 +239,8 @@ def audit_run(
         subject: what is attacked.
         name: of it, for sentences.
         claim: what is tested.
-        execution: how many runs are drawn, and how; each costs three runs of the subject,
-            or five where it samples units.
-        seconds: about how long all draws may take; fewer than ``execution`` says are made then.
-        limit: seconds within which it ends.
-        notice: is told how long it will take.
+        request: how many runs are drawn, how, and in which time; each costs three runs of the
+            subject, or five where it samples units.
 
     Returns:
         The record. Its pair says how the neighbour was made, without any value.
@@ -258,17 +251,16 @@ def audit_run(
         UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
             by ``ledger.sample``, or as no theorem covers.
     """
-    execution = execution.updated({"seed": execution.known_seed()})
-    assert execution.seed is not None
+    seed, limit = request.execution.known_seed(), request.limit
     source, start = subject.default_data, time.monotonic()
     with foreign(name):
-        x = subject.load(source, np.random.default_rng([execution.seed, 0]))
-        draw = _seconds_of_draw(subject, x, execution.seed)
-        execution = _fitting(execution, draw, seconds, limit, notice)
+        x = subject.load(source, np.random.default_rng([seed, 0]))
+        draw = _seconds_of_draw(subject, x, seed)
+        execution = _fitting(request, draw).updated({"seed": seed})
         with progress_bar(f"attack on {name}") as progress:
 
             def attacked() -> tuple[Move, AuditRecord]:
-                move = furthest(subject, x, execution.known_seed())
+                move = furthest(subject, x, seed)
                 return move, audit_transcript(
                     subject,
                     AuditPair(x, move.data),
@@ -294,14 +286,9 @@ def time_left(limit: float | None, start: float) -> float | None:
     return None if limit is None else max(1e-3, limit - (time.monotonic() - start))
 
 
-def _fitting(
-    execution: Execution,
-    draw: float,
-    seconds: float | None,
-    limit: float | None,
-    notice: Notice | None,
-) -> Execution:
+def _fitting(request: AuditRequest, draw: float) -> Execution:
     """As many draws as there is time for, of so many seconds each; and tell how long they take."""
+    execution, seconds, limit = request.execution, request.seconds, request.limit
     beside = BESIDE * draw
     if seconds is not None:
         time_for = seconds if limit is None else limit - beside
@@ -316,8 +303,8 @@ def _fitting(
             f"--timeout is {limit:g} s, too few for {told}; give more"
             f"{' or fewer --runs' if seconds is None else ''}."
         )
-    if notice is not None:
-        notice(f"{told}.")
+    if request.notice is not None:
+        request.notice(f"{told}.")
     return execution
 
 

@@ -101,10 +101,16 @@ def test_a_function_can_be_called(here):
         targets.load_function("math:pi")
 
 
-def test_the_record_of_a_subject_is_its_public_fields(here):
-    record = targets.subject_record("survey", Survey(scale=math.inf, shape=(1,)))
-    assert record.configuration == {"scale": "inf", "shape": [1]}
-    assert record.location.rpartition(":")[0].endswith("test_targets.py")
+def test_the_record_of_a_subject_is_its_public_fields(tmp_path):
+    (tmp_path / "sized.py").write_text(
+        "from dataclasses import dataclass\nfrom examples import Answers\n"
+        "@dataclass(frozen=True)\nclass Sized(Answers):\n"
+        "    scale: float = 1.0\n    shape: tuple = ()\n"
+    )
+    settings = {"scale": math.inf, "shape": [1], "users": 2}
+    record = find_target(f"{tmp_path}/sized.py:Sized", settings).record
+    assert record.configuration == {"epsilon": 1.0, "users": 2, "scale": "inf", "shape": [1]}
+    assert record.location == "sized.py:3"
     assert record.code_hash
 
 

@@ -268,15 +268,19 @@ class Stream(Total):
         return [Move(np.concatenate([[0.0], data[1:]]), "row 0 zeroed")]
 
 
+def run_of(subject, claim, execution=RUNS, **asked):
+    return audit_run(subject, "x", claim, AuditRequest(execution=execution, **asked))
+
+
 def test_as_many_draws_as_there_is_time_for_but_never_too_few():
     claim = Claim(1.0)
-    assert audit_run(Total(), "x", claim, RUNS, seconds=1e-9).runs == min(FEWEST, RUNS.runs)
-    assert audit_run(Total(), "x", claim, RUNS, seconds=1e9).runs == RUNS.runs
+    assert run_of(Total(), claim, seconds=1e-9).runs == min(FEWEST, RUNS.runs)
+    assert run_of(Total(), claim, seconds=1e9).runs == RUNS.runs
 
 
 def test_how_long_it_takes_is_told_and_has_a_limit():
     claim, told = Claim(1.0), list[str]()
-    limited = partial(audit_run, Total(), "x", claim, RUNS)
+    limited = partial(run_of, Total(), claim)
     assert limited(limit=1e9, notice=told.append) == limited()
     assert re.fullmatch(rf"{RUNS.runs} draws a side, at .* s for both sides: .*\.", told[0])
     with pytest.raises(InputError, match=r"--timeout is 1e-09 s, too few for .*; give more or few"):
@@ -294,12 +298,12 @@ def test_a_run_that_takes_longer_than_was_foreseen_is_ended():
 
     calls, start = list[int](), time.monotonic()
     with pytest.raises(InconclusiveError, match=r"did not end within the 2 s of --timeout"):
-        audit_run(Slow(), "x", Claim(1.0), Execution(runs=60, seed=1), limit=2.0)
+        run_of(Slow(), Claim(1.0), Execution(runs=60, seed=1), limit=2.0)
     assert time.monotonic() - start < 20
 
 
 def test_the_pair_is_a_recipe_and_the_bound_is_near():
-    record = audit_run(Total(), "x", Claim(1.0), RUNS)
+    record = run_of(Total(), Claim(1.0))
     assert "examples" not in record.details  # each would be one more release of the data
     assert not record.refuted
     assert 0.3 < record.epsilon_lower < 1.0
@@ -311,8 +315,8 @@ def test_the_pair_is_a_recipe_and_the_bound_is_near():
 @pytest.mark.parametrize("kind", [Total, Stream])
 def test_a_run_that_does_more_than_it_declares_is_refuted(kind):
     claim = Claim(kind().plan().invocations[0].mechanism.pair(1.0).pure_epsilon)
-    assert audit_run(kind(factor=12.0), "x", claim, RUNS).refuted
-    assert not audit_run(kind(), "x", claim, RUNS).refuted
+    assert run_of(kind(factor=12.0), claim).refuted
+    assert not run_of(kind(), claim).refuted
 
 
 def test_who_is_sampled_is_not_the_adversary_s_to_know():
@@ -325,7 +329,7 @@ def test_who_is_sampled_is_not_the_adversary_s_to_know():
             )
 
     with pytest.raises(UnsupportedError, match="the plan samples units"):
-        audit_run(Sampled(), "x", Claim(1.0), RUNS)
+        run_of(Sampled(), Claim(1.0))
 
 
 @dataclass(frozen=True)
@@ -351,18 +355,18 @@ class BySample(Total):
 def test_samples_of_the_ledger_are_the_adversary_s_to_know_but_for_one_unit():
     """Rows are removed, whatever their numbers are then."""
     claim = Claim(math.log1p(0.5 * math.expm1(1.0)))
-    record = audit_run(BySample(), "x", claim, RUNS)
+    record = run_of(BySample(), claim)
     assert not record.refuted
     assert record.epsilon_lower <= claim.epsilon
     assert "removed" in record.pair["x_prime"]
-    assert audit_run(BySample(factor=12.0), "x", claim, RUNS).refuted
+    assert run_of(BySample(factor=12.0), claim).refuted
     with pytest.raises(InputError, match="the unit is in no sample"):
-        audit_run(BySample(everybody=True), "x", claim, RUNS)
+        run_of(BySample(everybody=True), claim)
 
 
 def test_a_neighbour_must_move_something():
     with pytest.raises(InputError, match="no neighbour of the data moves what is released"):
-        audit_run(Total(factor=0.0), "x", Claim(1.0), RUNS)
+        run_of(Total(factor=0.0), Claim(1.0))
 
 
 def test_bounded_sums_are_attacked_too():
@@ -374,7 +378,7 @@ def test_bounded_sums_are_attacked_too():
         def run(self, rows, ledger, rng):
             return RunResult({"sum": ledger.sum(rows)})
 
-    assert not audit_run(Bounded(), "x", Claim(1.0), RUNS).refuted
+    assert not run_of(Bounded(), Claim(1.0)).refuted
 
 
 @dataclass(frozen=True)
@@ -396,7 +400,7 @@ class Weighed(Total):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_neighbour_is_chosen_for_the_randomness_that_is_attacked(seed):
     few = Execution(runs=200, seed=seed, confidence=0.999999)
-    record = audit_run(Weighed(), "x", Claim(1.0), few)
+    record = run_of(Weighed(), Claim(1.0), few)
     chosen = int(own_generator(seed).integers(10))
     assert record.pair["x_prime"] == f"row {chosen} zeroed"
     assert record.epsilon_lower > 0

@@ -238,15 +238,6 @@ def test_a_delta_is_taken_off_the_event():
     assert "the tested event's probabilities (the larger less δ = 0.01) " in power_statement(made)
 
 
-def test_statements_name_the_faults_and_their_probability():
-    words = power_statement(forecast())
-    assert words.startswith("Noise ")
-    assert words.endswith(
-        " would have been detected with probability 0.9 at these runs; this is no verdict on the "
-        "code."
-    )
-
-
 def test_too_few_runs_would_have_found_nothing():
     point = PointNull(CLAIM, Event(lower=1.0))
     point.update(np.array([2.0, 0.0]), np.array([0.0, 0.0]))
