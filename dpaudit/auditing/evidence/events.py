@@ -411,7 +411,7 @@ def choose_event(
     Candidates are both tails at some 200 thresholds, atoms, intervals and two-sided events, each
     in both directions. They are ranked by the bound that ``test_runs`` would give, from the pilot's
     frequencies less several standard errors (so that a lucky rare event does not win) or from
-    frequencies smoothed by :mod:`.tilt`, where the raw ones agree.
+    frequencies that :func:`smooth_rates` smoothed, where the raw ones agree.
 
     Args:
         pilot_scores_x: scores of pilot runs on x, shape ``(n,)``. The pilot is spent.
