@@ -1,6 +1,4 @@
-"""What every command has: ``--json``, and help on its arguments.
-
-Options that applications add to the commands of the kernel.
+"""What every command has: ``--json``, help on its arguments, and options of applications.
 
 A command names a service that it can use as a parameter of type :data:`Service`. An application
 offers, at the point ``options of COMMAND``, a function of options that makes the service; its

@@ -1,16 +1,8 @@
 """The commands. Each parses its words, calls the library and prints; nothing is decided here.
 
-The command ``audit``: attacks on running code, asked by options.
-
-The options are those fields of an ``AuditRequest`` and of its ``Execution`` that are declared with
-one: name and words from the declaration, type from the annotation, help from the docstring. The
-request itself refuses what has no meaning together.
-
-The command ``release``: declared queries over a table.
-
-The commands that help to write a plan, or read a report or an answer.
-
-The commands of a project (``check``, ``init``), of its rehearsals (``replay``), and ``demo``.
+The options of ``audit`` are those fields of an ``AuditRequest`` and of its ``Execution`` that are
+declared with one: name and words from the declaration, type from the annotation, help from the
+docstring. The request itself refuses what has no meaning together.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The first page of a folder of reports: one table, as HTML and as Markdown.
+"""Writing what a check found: certificates, reports and an index, all of them or none.
 
-Writing what a check found: certificates, reports and an index, all of them or none.
-
-Older certificates and budgets, to compare new ones with; and model cards.
-
-The rows of a checked project as short texts, for the terminal and the index alike.
+The index is one table, as HTML and as Markdown, of the short texts that the terminal shows too.
+Older certificates and budgets are read here, to compare new ones with; and model cards are written.
 """
 
 from __future__ import annotations

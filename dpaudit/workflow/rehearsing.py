@@ -1,11 +1,9 @@
-"""Replaying a subject on one neighbour, for its author: findings in full, with private values.
+"""The real run of a subject, put to the test: rehearsed, replayed and attacked.
 
-Rehearsing a subject: its real run on its own data, put to the test.
-
-Attacking the real run of a subject: no model of it by its author is needed.
-
-The run is recorded on the data and on a neighbour, and run again with the releases forced. How long
-that takes follows from a run, so that it can be told, and bounded, before it starts.
+A rehearsal is on the subject's own data. A replay on one neighbour is for its author: findings in
+full, with private values. An attack needs no model of the run by its author: the run is recorded on
+the data and on a neighbour, and run again with the releases forced. How long that takes follows
+from a run, so that it can be told, and bounded, before it starts.
 """
 
 from __future__ import annotations

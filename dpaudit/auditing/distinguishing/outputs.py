@@ -1,8 +1,7 @@
-"""What foreign code is given and gives back: fresh copies of data, and its outputs.
+"""Foreign code as a release: what it is given, and what it gives back.
 
-What rides on an object beside what it shows: whoever is handed the object is handed it too.
-
-User functions as releases.
+It is given fresh copies of data. Its outputs are read with what rides on an object beside what it
+shows, as whoever is handed the object is handed that too.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""A smooth guess of two score distributions from a pilot, for choosing events only.
+"""Events: what an audit can conclude from samples, and which event it tests.
+
+A threshold that is picked on the data it is tested on makes an auditor refute correct mechanisms.
+Here a pilot picks event and direction, fresh runs test them, and no multiplicity is left to pay.
 
 Rare events promise the largest epsilons, and their pilot frequencies are the noisiest. The
 two-sample exponential tilt model (Qin 1998) borrows strength from the bulk: the log odds of "this
 score came from x" are a line or a parabola in the score clipped at two quantiles. That is exact for
 Gaussian (no clipping) and Laplace noise (clipped at the two true answers); the clipping level
 is chosen by penalised likelihood. A wrong model only costs power: evidence never rests on it.
-
-Choosing what to test on a pilot, so that the test itself can be exact on fresh runs.
-
-A threshold that is picked on the data it is tested on makes an auditor refute correct mechanisms.
-Here a pilot picks event and direction, fresh runs test them, and no multiplicity is left to pay.
-
-What an audit can conclude from samples: events and their counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Noise that remembers what passed through a ledger, for audits of one's own code on test data.
+"""One run of an algorithm, for audits of one's own code on test data.
 
-One run of an algorithm, as far as it went, and what is seen of it beside its releases.
+Noise remembers what passed through the ledger; what is seen beside the releases is kept too.
 """
 
 from __future__ import annotations
