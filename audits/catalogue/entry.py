@@ -26,7 +26,7 @@ from dpaudit import (
 )
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.distinguishing.scores import Score
-from dpaudit.auditing.noise.floats import FloatReport, float_findings
+from dpaudit.auditing.noise.conformance import FloatReport, float_findings
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural
 from dpaudit.certificate import AuditRecord, Claim

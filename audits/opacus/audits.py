@@ -37,9 +37,8 @@ from audits.opacus.audited import (
 from audits.opacus.reachable import chance
 from audits.result_table import render
 from dpaudit import privacy_curve
-from dpaudit.auditing.evidence.events import expected_lower_bound, pilot_size
+from dpaudit.auditing.evidence.events import Event, expected_lower_bound, pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
-from dpaudit.auditing.evidence.types import Event
 from dpaudit.training.membership import audit_scores
 
 Floats = NDArray[np.float64]

@@ -20,9 +20,9 @@ import numpy as np
 from audits.outsourced.neighbours import Floats, Neighbours, inward, problem_rows
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import audit_release
+from dpaudit.auditing.evidence.events import PairCounts
 from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
 from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.base.errors import InputError
 from private_bo import outsourced
 from private_bo.outsourced import CertifiedCurator, Curator, OutsourcingCurator, RowNoise

@@ -1,9 +1,9 @@
-from .distinguishing.blackbox import BlackBox as BlackBox
 from .distinguishing.choosing import LearnedScore as LearnedScore
 from .distinguishing.choosing import Learner as Learner
 from .distinguishing.choosing import learn_scores as learn_scores
 from .distinguishing.engine import audit_release as audit_release
 from .distinguishing.experiment import Release as Release
+from .distinguishing.outputs import BlackBox as BlackBox
 from .distinguishing.scores import AtomScore as AtomScore
 from .distinguishing.scores import FixedScore as FixedScore
 from .distinguishing.scores import Identity as Identity

@@ -34,22 +34,12 @@ from rich.text import Text
 
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.project.audit_request import DEFAULTS, Execution, ExecutionFields, Progress
+from dpaudit.project.audit_request import DEFAULTS as DEFAULTS
+from dpaudit.project.audit_request import Execution as Execution
+from dpaudit.project.audit_request import ExecutionFields as ExecutionFields
+from dpaudit.project.audit_request import Progress as Progress
 from dpaudit.project.foreign import place_of
 from dpaudit.project.targets import FOLDERS
-
-__all__ = [
-    "DEFAULTS",
-    "ONE_THREAD",
-    "Execution",
-    "ExecutionFields",
-    "Progress",
-    "TaskMap",
-    "Worker",
-    "packed",
-    "unpacked",
-    "workers",
-]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

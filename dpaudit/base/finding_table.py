@@ -67,7 +67,7 @@ class FindingTable:
         """The finding of a section, ``at`` a label of an invocation or a place in the code.
 
         Example:
-            >>> FindingTable("dpaudit.auditing.noise.floats")(
+            >>> FindingTable("dpaudit.auditing.noise.conformance")(
             ...     "noise-reused", "sum", one="a", two="b", repeats=1, draws=9
             ... ).severity.value
             'error'

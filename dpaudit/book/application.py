@@ -20,8 +20,7 @@ from dpaudit.base.applications import offer
 from dpaudit.base.errors import AccessError, InputError
 from dpaudit.base.names import checked_name
 from dpaudit.base.optional_import import require
-from dpaudit.cli.command import App, Described
-from dpaudit.cli.option_groups import Service
+from dpaudit.cli.command import App, Described, Service
 from dpaudit.cli.options import AllowWork, Settings, option, without_password, working
 
 if TYPE_CHECKING:

@@ -1,21 +1,30 @@
-"""The commands. Each parses its words, calls the library and prints; nothing is decided here."""
+"""The commands. Each parses its words, calls the library and prints; nothing is decided here.
+
+The options of ``audit`` are those fields of an ``AuditRequest`` and of its ``Execution`` that are
+declared with one: name and words from the declaration, type from the annotation, help from the
+docstring. The request itself refuses what has no meaning together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from dpaudit.cli.option_groups import Service
+from dpaudit.cli.command import Service, derived
+from dpaudit.cli.exits import Exit, exit_of, exit_of_opinion
 from dpaudit.cli.options import (
     AllowWork,
+    Anchor,
     CertificateFile,
     Checked,
     Delta,
+    LedgerSurvives,
     RunFolder,
     Runnable,
     Seed,
@@ -24,10 +33,13 @@ from dpaudit.cli.options import (
     Witness,
     kept_of,
     option,
+    typed,
+    whole_number,
     working,
 )
 
 if TYPE_CHECKING:
+    from dpaudit.workflow.outcomes import ProjectOutcome
     from dpaudit.workflow.verifying import Verification
 
 
@@ -61,7 +73,6 @@ def certify(
     """Prove what can be proved of a plan, before any data exist."""
     from dpaudit.certificate import lacks_check
     from dpaudit.cli import show
-    from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.workflow.certifying import certify_target
 
     with working(f"certify {subject}"):
@@ -99,12 +110,8 @@ def run(
             "--float-noise", help="Without a seed: draw in floating point, not from exact samplers."
         ),
     ] = False,
-    durability: Annotated[
-        str, option("--durability", "END", "What the ledger survives: process or power.")
-    ] = "process",
-    anchor: Annotated[
-        Path | None, option("--anchor", "FILE", "Keep the ledger's head here too.")
-    ] = None,
+    durability: LedgerSurvives = "process",
+    anchor: Anchor = None,
     rehearse: Annotated[
         bool,
         typer.Option(
@@ -129,7 +136,6 @@ def run(
     from dpaudit.base import validate
     from dpaudit.base.chain import Durability
     from dpaudit.cli import show
-    from dpaudit.cli.exits import exit_of
     from dpaudit.workflow.running import run_subject
 
     with working(f"run {subject}", partial(kept_of, output)):
@@ -242,7 +248,6 @@ def verify(
     Exit code 0 says that FILE is sound, whatever the verdict in it.
     """
     from dpaudit.cli import show
-    from dpaudit.cli.exits import Exit, exit_of_opinion
     from dpaudit.workflow.verifying import verify_file
 
     check: Callable[..., Verification] = signed or verify_file
@@ -258,3 +263,330 @@ def verify(
         found = replace(found, lacks=(*found.lacks, lacks))
     show.verification(found)
     raise typer.Exit(Exit.REFUTED if found.lacks else exit_of_opinion(found.opinion))
+
+
+_SUBJECT = "SUBJECT|FILE.py:function|module:function"
+
+
+def audit_options() -> dict[str, Any]:
+    """Derive the options of the command, by the names of the fields that they give."""
+    from dpaudit.project.audit_request import AuditRequest, Execution
+    from dpaudit.project.describing import meanings
+
+    target = typer.Argument(metavar=_SUBJECT, help=_sentence(meanings(AuditRequest)["target"]))
+    found: dict[str, Any] = {"target": Annotated[str | None, target]}
+    for kind in (AuditRequest, Execution):
+        about, hints = meanings(kind), get_type_hints(kind)
+        for each in (each for each in fields(kind) if "option" in each.metadata):
+            usage, usual = each.metadata["option"], each.default
+            shown = str(usual) if usual and usual is not MISSING else False
+            words = _words(hints[each.name], usage)
+            found[each.name] = typed(words, usage, _sentence(about[each.name]), show_default=shown)
+    output = typer.Option("-o", "--output", help="Write the certificate with this audit (JSON).")
+    return found | {"output": Annotated[Path | None, output]}
+
+
+def _words(hint: Any, usage: str) -> Any:
+    """The type of what is typed for a field: a flag has no words, a pair two, a table several."""
+    (kind, *_) = (each for each in get_args(hint) or (hint,) if each is not NoneType)
+    if " " not in usage:
+        return bool
+    if get_origin(hint) is Mapping:
+        return list[str]
+    return tuple[str, str] if usage.endswith("JSON JSON") else kind if kind in (int, float) else str
+
+
+def _sentence(meaning: str) -> str:
+    return meaning[:1].upper() + meaning[1:]
+
+
+@derived(audit_options)
+def audit(output: Path | None, **given: Any) -> None:
+    """Attack running code on neighbouring data, with a stated error rate."""
+    from dpaudit.cli import show
+    from dpaudit.project.audit_request import AuditRequest
+    from dpaudit.workflow import attacking
+
+    request, journal = AuditRequest.of_options(given), given["journal"]
+    request = replace(request, notice=partial(typer.echo, err=True))
+    kept = "nothing is kept; with --journal FILE and --seed N the same command would go on"
+    if journal is not None:
+        kept = f"finished runs are in {journal}, and the same command goes on with them"
+    with working(f"audit {request.target}", kept):
+        outcome = attacking.audit(request)
+    if output is not None:
+        outcome.certificate().save(output)
+    show.audit(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def release(
+    file: Annotated[Path, typer.Argument(metavar="RELEASE.toml", help="What is to be released.")],
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Print costs and expected errors; no data are touched."),
+    ] = False,
+    synthetic: Annotated[
+        int | None,
+        option("--synthetic", "N", "Try it on N made-up rows of the schema.", parser=whole_number),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        option("--cluster", "ADDRESS", "Work off the rows on a dask cluster (tcp://…)."),
+    ] = None,
+    seed: Seed = None,
+    output: RunFolder = Path("out"),
+    durability: LedgerSurvives = "process",
+    anchor: Anchor = None,
+    witness: Witness = None,
+    charging: Service = None,
+) -> None:
+    """Release declared queries over a table: CSV, Parquet, DuckDB or PostgreSQL.
+
+    The file declares schema, privacy and queries; no code sees a row. Try --plan and --synthetic
+    first: both leave the data alone.
+    """
+    from dpaudit.base import validate
+    from dpaudit.base.chain import Durability
+    from dpaudit.cli import show
+    from dpaudit.workflow.releasing import planned, release_table
+
+    if plan:
+        with working(f"plan {file.name}"):
+            certificate, costs = planned(file)
+        show.planned(certificate, costs)
+        raise typer.Exit(exit_of(certificate))
+    with working(f"release {file.name}", partial(kept_of, output)):
+        certificate, files = release_table(
+            file,
+            output,
+            synthetic=synthetic,
+            cluster=cluster,
+            seed=seed,
+            durability=validate.member(Durability, durability=durability),
+            anchor=anchor,
+            charging=None if charging is None else charging(str(file)),
+            witness=witness,
+        )
+    show.results(certificate)
+    show.certificate(certificate, files=files)
+    raise typer.Exit(exit_of(certificate))
+
+
+def list_kinds(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A mechanism, relation, sampling scheme, factorization or accountant: all its "
+            "keys, and a plan that certifies.",
+        ),
+    ] = None,
+    relations: Annotated[
+        bool, typer.Option("--relations", help="What each relation means, and how to write it.")
+    ] = False,
+) -> None:
+    """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
+    from dpaudit.cli import show
+    from dpaudit.plan import Relation
+    from dpaudit.project.describing import described
+
+    if relations or name is not None:
+        names = sorted(Relation.kinds()) if name is None else [name]
+        show.descriptions([described(each) for each in names])
+    else:
+        show.inventory()
+
+
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="[FINDING]", help="Its name in a report, such as float-noise."),
+    ] = None,
+) -> None:
+    """Say why a finding is reported, and what to do about it."""
+    from dpaudit.base import toml_tables
+    from dpaudit.base.finding_table import known_findings
+    from dpaudit.cli import show
+    from dpaudit.reporting.wording.words import RULES
+
+    known = known_findings()
+    if finding in RULES:
+        show.print_result(f"{finding} is no finding, but a rule of SARIF: {RULES[finding]['help']}")
+        return
+    if finding is not None:
+        finding = finding.removeprefix("finding/")  # as SARIF has it
+        toml_tables.chosen({each.rule for each in known}, finding=finding)
+        known = tuple(each for each in known if each.rule == finding)
+    show.findings(known, in_full=finding is not None)
+
+
+def checker(
+    file: Annotated[Path, typer.Argument(metavar="[FILE.py]", help="Where it is written.")] = Path(
+        "checker.py"
+    ),
+) -> None:
+    """Write the independent checker: one file of Python that needs nothing but Python.
+
+    python3 checker.py certificate.json proves a certificate's ε again where nothing is installed.
+    """
+    from importlib import resources
+
+    from dpaudit.base import files
+    from dpaudit.cli import show
+
+    text = resources.files("dpaudit").joinpath("checker.py").read_text("utf-8")
+    show.written(files.write(file, text))
+
+
+def calibrate(
+    target: Annotated[
+        str, typer.Argument(metavar="MECHANISM|PLAN.toml", help="Such as gaussian, or a plan file.")
+    ],
+    claim: Stated = None,
+    settings: Annotated[
+        list[str] | None,
+        option("--set", "KEY=VALUE", "A key of the invocation or of the plan, such as count=100."),
+    ] = None,
+    at: Annotated[
+        str, option("--at", "LABEL", "Change the noise of this invocation alone, not of all.")
+    ] = "",
+    accuracy: Annotated[
+        float | None,
+        option("--accuracy", "T", "The most noise that is at most T, not the least for a claim."),
+    ] = None,
+    confidence: Annotated[
+        float, option("--confidence", "P", "With what probability noise is at most T.")
+    ] = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
+    ] = None,
+) -> None:
+    """Find the least noise for which a claim is certified, or the most that is accurate enough."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.calibrating import calibrate_target
+
+    with working(f"calibrate {target}"):
+        found = calibrate_target(target, settings or (), claim, at, accuracy, confidence)
+    if output is not None:
+        found.save(output)
+    show.calibrated(found, output)
+
+
+def check(
+    project: Annotated[
+        Path, typer.Argument(metavar="[dpaudit.toml]", help="The project file, or its folder.")
+    ] = Path("dpaudit.toml"),
+    since: Annotated[
+        Path | None,
+        option(
+            "--since",
+            "CERT",
+            "Say what changed since a certificate, or a folder of them; worse is exit 1, and "
+            "does not overwrite them.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder of the reports, in place of the project file's."
+        ),
+    ] = None,
+    budgets: Service = None,
+) -> None:
+    """Certify, attack and report every subject of a project, and sum its budgets."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.checking import check_project
+
+    kept = "reports are written after all work: those of before stay, the same command begins anew"
+    with working("check", kept):
+        outcome, files = check_project(project, since=since, reports=output, others=budgets)
+    show.checked(outcome, files)
+    raise typer.Exit(exit_of_project(outcome))
+
+
+def exit_of_project(outcome: ProjectOutcome) -> Exit:
+    """The worst row makes the exit code; less privacy than before is never better than 1."""
+    from dpaudit.workflow.outcomes import Status
+
+    code = {
+        Status.CERTIFIED: Exit.CERTIFIED,
+        Status.UNPROVEN: Exit.UNPROVEN,
+        Status.EXCEEDED: Exit.REFUTED,
+        Status.REFUTED: Exit.REFUTED,
+        Status.ERROR: Exit.INPUT,
+    }[outcome.status]
+    return Exit.REFUTED if outcome.is_worse and code is not Exit.INPUT else code
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
+    survey: Annotated[
+        bool, typer.Option("--survey", help="An algorithm in Python, attacked: a survey.")
+    ] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Counts and sums, by code that runs sealed.")
+    ] = False,
+    library: Annotated[
+        bool, typer.Option("--library", help="Code that calls diffprivlib, certified as it is.")
+    ] = False,
+    training: Annotated[bool, typer.Option("--training", help="A private training.")] = False,
+) -> None:
+    """Start a project: a release of a table (or code), a project file, a test, CI."""
+    from dpaudit.cli import show
+    from dpaudit.project.scaffold.scaffolding import Kind, scaffold
+
+    wanted = {
+        Kind.SURVEY: survey,
+        Kind.COUNTS: counts,
+        Kind.LIBRARY: library,
+        Kind.TRAINING: training,
+    }
+    kinds = [kind for kind, given in wanted.items() if given]
+    if len(kinds) > 1:
+        raise typer.BadParameter(f"--{kinds[0]} and --{kinds[1]} are both given; keep one")
+    show.scaffolded(name, scaffold(name, *kinds))
+
+
+def demo(
+    output: RunFolder = Path("out/demo"),
+    seed: Annotated[int, option("--seed", "N", "Seed of the experiment.", parser=whole_number)] = 1,
+) -> None:
+    """Certify, run, audit and report one algorithm on real house prices."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.demo import run_demo
+
+    kept = f"the same command makes anew what there is in {output}"
+    with working("demo", kept):
+        certificate, files = run_demo(output, seed)
+    show.certificate(certificate, files=files)
+    raise typer.Exit(exit_of(certificate))
+
+
+def replay(
+    subject: Runnable,
+    data: Annotated[
+        str | None, option("--data", "NAME|PATH", "What to run on; its own by default.")
+    ] = None,
+    settings: Settings = None,
+    seed: Annotated[int, option("--seed", "N", "Seed of the rehearsal.", min=0)] = 0,
+    neighbour: Annotated[
+        str, option("--neighbour", "TEXT", "How it is made; all by default.")
+    ] = "",
+) -> None:
+    """Compare runs on neighbouring data, release by release. Prints private values.
+
+    The same releases are given to both runs, so that all that differs is due to the data.
+    """
+    from dpaudit.cli import show
+    from dpaudit.workflow.rehearsing import replay_subject
+
+    with working(f"replay {subject}"):
+        found = list(
+            replay_subject(subject, settings or (), data=data, seed=seed, neighbour=neighbour)
+        )
+    if neighbour:
+        show.one_neighbour(found[0])
+    else:
+        show.neighbours(found)
+    raise typer.Exit(Exit.CERTIFIED if all(each.report.clean for each in found) else Exit.REFUTED)

@@ -21,16 +21,9 @@ from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
 from dpaudit.base.validate import printable
-from dpaudit.cli import (
-    audit_command,
-    commands,
-    plan_commands,
-    project_commands,
-    release_command,
-)
-from dpaudit.cli.command import App, Derived, Described
+from dpaudit.cli import commands
+from dpaudit.cli.command import App, Derived, Described, with_options
 from dpaudit.cli.exits import Exit, InterruptedRunError, guarded
-from dpaudit.cli.option_groups import with_options
 
 _LONGEST = 600
 """Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
@@ -66,21 +59,21 @@ def _general(
 
 
 _KERNEL: dict[str, Any] = {
-    "list": plan_commands.list_kinds,
-    "explain": plan_commands.explain,
+    "list": commands.list_kinds,
+    "explain": commands.explain,
     "certify": commands.certify,
-    "calibrate": plan_commands.calibrate,
+    "calibrate": commands.calibrate,
     "run": commands.run,
-    "release": release_command.release,
-    "audit": audit_command.audit,
-    "replay": project_commands.replay,
+    "release": commands.release,
+    "audit": commands.audit,
+    "replay": commands.replay,
     "report": commands.report,
     "card": commands.card,
     "verify": commands.verify,
-    "checker": plan_commands.checker,
-    "demo": project_commands.demo,
-    "check": project_commands.check,
-    "init": project_commands.init,
+    "checker": commands.checker,
+    "demo": commands.demo,
+    "check": commands.check,
+    "init": commands.init,
 }
 _CLASSES: dict[str, Any] = {"audit": {"cls": Derived}, "replay": {"cls": Described}}
 """Of commands that answer in JSON by another way than all others, or not at all."""

@@ -92,6 +92,10 @@ def kept_of(folder: Path) -> str:
 
 
 Runnable = Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")]
+Anchor = Annotated[Path | None, option("--anchor", "FILE", "Keep the ledger's head here too.")]
+LedgerSurvives = Annotated[
+    str, option("--durability", "END", "What the ledger survives: process or power.")
+]
 RunFolder = Annotated[
     Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
 ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ from rich.table import Table
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import percent, plain, up
+from dpaudit.base.optional_import import LIBRARIES
 from dpaudit.base.validate import printable
 from dpaudit.certificate import (
     Assumption,
@@ -33,9 +37,13 @@ from dpaudit.cli.command import WANTED
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
 
 if TYPE_CHECKING:
+    from dpaudit.auditing.replaying.replay import Comparison
     from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.calibrating import Calibration
+    from dpaudit.workflow.outcomes import ProjectOutcome
+    from dpaudit.workflow.rehearsing import NeighbourReplay
+    from dpaudit.workflow.releasing import QueryCost
     from dpaudit.workflow.verifying import Verification
 
 COLOURS: dict[str, str] = {
@@ -320,8 +328,36 @@ def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:
 
 
 @answering()
-def inventory(content: dict[str, Any]) -> None:
-    """Print what is installed."""
+def inventory() -> None:
+    """Print what is installed: everything that a plan or a command can name."""
+    from dpaudit.accounting import Accountant
+    from dpaudit.mechanisms import Mechanism
+    from dpaudit.mechanisms.continual.factorization import Factorization
+    from dpaudit.plan import Relation, Sampling
+    from dpaudit.project.describing import first_line, parameters
+    from dpaudit.project.targets import configuration, registered_subjects
+
+    def with_default(each: Parameter) -> str:
+        return each.name if each.default is None else f"{each.name}={each.default or 'none'}"
+
+    content: dict[str, Any] = {
+        "subjects": [
+            {"name": name, "about": first_line(kind.__doc__), "defaults": configuration(kind())}
+            for name, kind in registered_subjects().items()
+        ],
+        "mechanisms": [
+            {
+                "name": name,
+                "about": first_line(kind.__doc__),
+                "fields": [*map(with_default, parameters(kind))],
+            }
+            for name, kind in sorted(Mechanism.kinds().items())
+        ],
+        "factorizations": sorted(Factorization.kinds()),
+        "sampling": sorted(Sampling.kinds()),
+        "accountants": sorted(Accountant.kinds()),
+        "relations": sorted(Relation.kinds()),
+    }
     if answered("inventory", content):
         return
     for heading in ("subjects", "mechanisms"):
@@ -448,3 +484,129 @@ def _costs_of(found: Calibration) -> Table:
             "[green]certified[/]" if cost.certified else "[red]not certified[/]",
         )
     return costs
+
+
+# -- projects -------------------------------------------------------------------------------------
+
+
+@answering()
+def checked(outcome: ProjectOutcome, made: Sequence[Path]) -> None:
+    """Print the table of a project, what no cell holds, and where the reports are."""
+    from dpaudit.workflow import publishing
+
+    if answered("project", outcome.to_dict() | {"files": [str(path) for path in made]}):
+        return
+    say(_judged(publishing.SUBJECT_HEADS, outcome.subjects, publishing.subject_cells))
+    if outcome.budgets:
+        say(_judged(publishing.BUDGET_HEADS, outcome.budgets, publishing.budget_cells))
+    for name, text in publishing.remarks(outcome):
+        say(f"[bold]{escape(name)}[/]: {escape(text)}")
+    say(publishing.headline(outcome))
+    index, here = next(path for path in made if path.name == "index.html"), Path.cwd()
+    seen = index.relative_to(here) if index.is_relative_to(here) else index
+    say(f"wrote {len(made)} files; begin with {escape(str(seen))}", soft_wrap=True)
+    if outcome.beside:
+        say("the better reports stay; check without --since takes the new ones in their place")
+
+
+def _judged(heads: Sequence[str], rows: Sequence[Any], cells: Callable[[Any], Any]) -> Table:
+    """A table of rows, whose second cell is the verdict."""
+    made = table(*heads)
+    for row in rows:
+        name, verdict, *rest = map(escape, cells(row))
+        made.add_row(name, f"[{COLOURS[row.status]}]{verdict}[/]", *rest)
+    return made
+
+
+@answering()
+def scaffolded(name: str, made: Sequence[Path]) -> None:
+    """Print what was made, and what to do next."""
+    from dpaudit.project.targets import imported_names
+
+    written(*made)
+    code = [path for path in made if path.suffix == ".py" and path.parent == Path(name)]
+    wanted = {each for path in code for each in imported_names(path)} - {each.stem for each in code}
+    wanted |= set() if code else set(LIBRARIES["tables"])  # without code it is a release file
+    first = "" if all(map(find_spec, wanted)) else "pip install -r requirements.txt && "
+    then = "dpaudit check" if code else "dpaudit release visits.toml --plan && dpaudit check"
+    say(f"next: cd {escape(name)} && {first}{then}", soft_wrap=True)
+
+
+# -- releases -------------------------------------------------------------------------------------
+
+_MOST_ROWS = 20
+"""Rows of a query, or of a replay, that a terminal shows."""
+
+
+@answering()
+def planned(made: Certificate, costs: Sequence[QueryCost]) -> None:
+    """Print what each query asks for and how exact it will be, and the certificate."""
+    queries = [asdict(each) for each in costs]
+    if answered("release-plan", {"queries": queries, "certificate": made.to_dict()}):
+        return
+    for each in costs:
+        say(f"[bold]{escape(each.query)}[/]: {escape(each.what)}")
+        facts = grid()
+        facts.add_row("  error (95 %)", escape(each.error))
+        facts.add_row("  noise", escape("; ".join(each.noise)))
+        say(facts)
+    certificate(made)
+
+
+def results(made: Certificate) -> None:
+    """Print the released numbers of each query, each with the interval of its noise."""
+    from dpaudit.reporting.results import result_tables
+
+    for told in result_tables(made, _MOST_ROWS):
+        what = f": {told.what}" if told.what else ""
+        say(f"[bold]{escape(told.query)}[/]{escape(what)}")
+        cells = table()
+        for place, head in enumerate(told.heads):
+            number = place >= len(told.heads) - told.numbers
+            cells.add_column(escape(head), justify="right" if number else "left", overflow="fold")
+        for row in told.rows:
+            cells.add_row(*map(escape, row))
+        say(cells)
+        if told.left:
+            say(f"… and {told.left} more rows in the files")
+        if told.note:
+            say(f"[dim]{escape(told.note)}[/]")
+
+
+# -- replays, which hold private values -----------------------------------------------------------
+
+
+@answering()
+def neighbours(replays: Sequence[NeighbourReplay]) -> None:
+    """One line for each neighbour, with the release that it moves most."""
+    lines = Table("neighbour", "furthest", "at", box=None, pad_edge=False)
+    lines.add_column("found", no_wrap=True)
+    for each in replays:
+        largest = None if math.isinf(each.hops) else each.largest
+        apart = ("", "") if largest is None else (f"{largest.share:.4g}", _place(largest))
+        rules = ", ".join(dict.fromkeys(finding.rule for finding in each.report.findings))
+        raised = f"raised {each.report.raised}" if each.report.raised else ""
+        lines.add_row(*map(escape, (each.neighbour, *apart, rules or raised)))
+    lines.caption = "furthest: distance of values before noise, over the declared sensitivity"
+    say(lines)
+
+
+@answering()
+def one_neighbour(replay: NeighbourReplay) -> None:
+    """The releases that a neighbour moves most, and what is found."""
+    moved = Table("release", "distance", "declared", box=None, pad_edge=False)
+    ordered = sorted(replay.report.comparisons, key=lambda one: one.share, reverse=True)
+    for one in ordered[:_MOST_ROWS]:
+        moved.add_row(escape(_place(one)), f"{one.observed:.6g}", f"{one.declared:.6g}")
+    if len(ordered) > _MOST_ROWS:
+        moved.caption = f"{len(ordered) - _MOST_ROWS} more releases, which it moves less"
+    say(moved)
+    for finding in replay.report.findings:
+        say(f"[red]{finding.rule}[/]: {escape(finding.message)}")
+    if replay.report.raised:
+        say(f"[red]raised[/]: {escape(replay.report.raised)}")
+
+
+def _place(one: Comparison) -> str:
+    whom = "" if one.unit is None else f" for {one.unit}"
+    return f"{one.at}{whom} ({one.source})"

@@ -25,7 +25,7 @@ from dpaudit.accounting import guarantee
 from dpaudit.auditing import BlackBox, progress_bar
 from dpaudit.auditing.distinguishing.forms import canonical
 from dpaudit.auditing.noise.conformance import Drawn, reused
-from dpaudit.auditing.replaying.runs import own_copy
+from dpaudit.auditing.replaying.recording import own_copy
 from dpaudit.base import files
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable

@@ -53,7 +53,7 @@ class Parameter(Record):
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Record):
     """A mechanism, relation, sampling scheme, factorisation or accountant.
 
     Attributes:
@@ -73,10 +73,6 @@ class Description:
     shared: tuple[Parameter, ...]
     written: str
     example: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
 
 def described(name: str) -> Description:

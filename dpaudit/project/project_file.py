@@ -189,16 +189,16 @@ def _folder_within(root: Path, value: object) -> Path:
     return folder
 
 
-def checked_name(value: object, *, field: str = "name") -> str:
+def checked_name(value: object) -> str:
     """A name that is safe as the name of a file.
 
     Raises:
         InputError: if it is anything else.
     """
-    name = validate.text(**{field: value})
+    name = validate.text(name=value)
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise InputError(
-            f"{field} is {shown(name)}; it must be at most 100 letters, digits, '-', '_' and '.', "
+            f"name is {shown(name)}; it must be at most 100 letters, digits, '-', '_' and '.', "
             "beginning with a letter or digit."
         )
     return name

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpaudit.project import Move
 from dpaudit.rehearsal.frames import (
     PLACE,
+    VALUE,
     Arrays,
     column,
     column_of,
@@ -34,7 +35,6 @@ from dpaudit.rehearsal.frames import (
     shared,
 )
 
-VALUE = "value"
 KEY = "key"
 ROWS = (None, "row", "record")
 """Units that own one row each, and have no names."""

@@ -25,9 +25,8 @@ import numpy as np
 
 from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
-from dpaudit.auditing.replaying.recording import Step
+from dpaudit.auditing.replaying.recording import TEXT, Run, Step
 from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, Telling, record
-from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.base import files, validate
 from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +35,7 @@ from dpaudit.auditing import (
 )
 from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
-from dpaudit.auditing.distinguishing.scores import OutputScore, Score
+from dpaudit.auditing.distinguishing.scores import OutputScore
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search, around, patterns
@@ -67,9 +68,8 @@ from dpaudit.project.subject import read_data
 from dpaudit.project.targets import Target, certified, find_code, find_target, load_function
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals
 from dpaudit.rehearsal.rehearse import RehearsalOutcome
-from dpaudit.workflow.real_run import audit_run, time_left
-from dpaudit.workflow.rehearsing import rehearse_subject
-from dpaudit.workflow.summary import NO_AUDIT
+from dpaudit.workflow.outcomes import NO_AUDIT
+from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
@@ -501,28 +501,15 @@ def attack_subject(
         InputError: if the subject cannot be attacked.
     """
     if request.through_run:
-        timed = {name: getattr(request, name) for name in ("seconds", "limit", "notice")}
-        return [audit_run(subject, label, claim, request.execution, **timed)]
+        return [audit_run(subject, label, claim, request)]
     pairs: Sequence[AuditPair | None] = (request.pair,)
     if request.every_pair:
         pairs = subject.audit_pairs()
         if not pairs:
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
-    with attack_progress(request, label) as execution:
-        return [
-            as_asked(
-                audit_subject(
-                    subject,
-                    pair,
-                    claim=claim,
-                    score=given_scores(request),
-                    stop_early=request.stop_early,
-                    execution=execution,
-                ),
-                request,
-            )
-            for pair in pairs
-        ]
+    return [
+        _drawn(request, label, partial(audit_subject, subject, pair, claim=claim)) for pair in pairs
+    ]
 
 
 def attack_code(
@@ -536,29 +523,21 @@ def attack_code(
     """Attack a release on a pair, as many times as a request wants.
 
     Raises:
-        InputError: if the code cannot be attacked.
+        InputError: if the code cannot be attacked, or a field is declared that does not differ in
+            nearly every run.
     """
+    about = partial(audit_release, release, pair, epsilon=claim.epsilon, delta=claim.delta)
+    return _drawn(request, label, partial(about, curve=curve, learn=learn_scores))
+
+
+def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) -> AuditRecord:
+    """What is drawn with the scores and by the execution of a request, which its record tells."""
+    scores = tuple(
+        OutputScore(load_function(each), each.rpartition(":")[2]) if isinstance(each, str) else each
+        for each in request.score
+    )
     with attack_progress(request, label) as execution:
-        found = audit_release(
-            release,
-            pair,
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            curve=curve,
-            score=given_scores(request),
-            learn=learn_scores,
-            stop_early=request.stop_early,
-            execution=execution,
-        )
-    return as_asked(found, request)
-
-
-def as_asked(record: AuditRecord, request: AuditRequest) -> AuditRecord:
-    """The record, with the score that was named and what is declared of unique fields.
-
-    Raises:
-        InputError: if a field is declared that does not differ in nearly every run.
-    """
+        record = draw(score=scores, stop_early=request.stop_early, execution=execution)
     unique = record.details.get("unique_fields", {})
     if other := request.fields.keys() - set(unique):
         named = ", ".join(unique) or "no field does"
@@ -571,14 +550,6 @@ def as_asked(record: AuditRecord, request: AuditRequest) -> AuditRecord:
     if request.fields:
         told["unique_fields"] = unique | request.fields
     return replace(record, details={**record.details, **told})
-
-
-def given_scores(request: AuditRequest) -> tuple[Score, ...]:
-    """The scores of a request; those that are named ``FILE.py:f`` are loaded."""
-    return tuple(
-        OutputScore(load_function(each), each.rpartition(":")[2]) if isinstance(each, str) else each
-        for each in request.score
-    )
 
 
 @contextmanager

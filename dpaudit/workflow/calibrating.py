@@ -305,19 +305,18 @@ def accurate(
 
 
 def fitting(
-    content: Mapping[str, Any], admits: Callable[[Plan], bool], at: str = ""
+    content: Mapping[str, Any], admits: Callable[[Plan], bool]
 ) -> dict[str, tuple[str, float]] | None:
     """The least noise of a plan with which something admits it; None where no noise is enough.
 
     Args:
         content: the tables of a plan file.
         admits: whether a plan, with noise as it is written, may be released.
-        at: label of the invocation whose noise is sought; all of them if empty.
 
     Raises:
         InputError: if the content is wrong.
     """
-    places = _places(content, at)
+    places = _places(content, "")
 
     def meets(factor: float) -> bool:
         try:

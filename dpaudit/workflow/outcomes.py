@@ -36,6 +36,8 @@ _RANK = {Verdict.CERTIFIED: 0, Verdict.UNPROVEN: 1, Verdict.REFUTED: 3}
 _EXCEEDED = 2
 SCOPE = "speaks of"
 """What a change is about where a certificate speaks of code before or now, and not both."""
+NO_AUDIT = "No audit was made: "
+"""How a certificate begins to say why nobody attacked it."""
 _OPEN = (Severity.ERROR, Severity.WARNING)
 _MOST_INVOCATIONS = 10
 """More changed invocations than that are counted, not listed."""

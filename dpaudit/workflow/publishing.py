@@ -1,12 +1,12 @@
-"""The first page of a folder of reports: one table, as HTML and as Markdown.
+"""Writing what a check found: certificates, reports and an index, all of them or none.
 
-Writing what a check found: certificates, reports and an index, all of them or none.
-
-Older certificates and budgets, to compare new ones with; and model cards.
+The index is one table, as HTML and as Markdown, of the short texts that the terminal shows too.
+Older certificates and budgets are read here, to compare new ones with; and model cards are written.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -17,20 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from dpaudit.accounting import Guarantee
 from dpaudit.base import files, toml_tables
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate, SubjectRecord
+from dpaudit.base.numbers import down, plain, up
+from dpaudit.certificate import Certificate, Claim, Severity, Standing, SubjectRecord
 from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.project.project_file import BudgetEntry, ProjectFile
 from dpaudit.reporting import Utility, model_card, renderer_for
 from dpaudit.reporting.text import escaped, markdown_table, strict_environment
-from dpaudit.workflow import summary
-from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
+from dpaudit.workflow.outcomes import NO_AUDIT, BudgetRow, ProjectOutcome, Status, SubjectRow
+from dpaudit.workflow.sealing import NOT_SEALED
 from dpaudit.workflow.verifying import load_verified
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
 
 TITLE = "Privacy reports"
 
@@ -39,12 +40,12 @@ def index_html(outcome: ProjectOutcome) -> str:
     """One page without scripts; nothing is loaded from elsewhere."""
     return _template("index.html.j2").render(
         title=TITLE,
-        headline=summary.headline(outcome),
-        subject_heads=summary.SUBJECT_HEADS,
-        subjects=[(row, summary.subject_cells(row), _links(row)) for row in outcome.subjects],
-        budget_heads=summary.BUDGET_HEADS,
-        budgets=[(row, summary.budget_cells(row)) for row in outcome.budgets],
-        remarks=list(summary.remarks(outcome)),
+        headline=headline(outcome),
+        subject_heads=SUBJECT_HEADS,
+        subjects=[(row, subject_cells(row), _links(row)) for row in outcome.subjects],
+        budget_heads=BUDGET_HEADS,
+        budgets=[(row, budget_cells(row)) for row in outcome.budgets],
+        remarks=list(remarks(outcome)),
     )
 
 
@@ -61,20 +62,18 @@ def badge(outcome: ProjectOutcome) -> str:
 
 def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
     yield f"# {TITLE}\n"
-    yield f"{escaped(summary.headline(outcome))}\n"
-    yield from markdown_table(
-        (*summary.SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects)
-    )
+    yield f"{escaped(headline(outcome))}\n"
+    yield from markdown_table((*SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects))
     if outcome.budgets:
-        lines = (map(escaped, summary.budget_cells(row)) for row in outcome.budgets)
-        yield from markdown_table(summary.BUDGET_HEADS, lines)
-    for name, text in summary.remarks(outcome):
+        lines = (map(escaped, budget_cells(row)) for row in outcome.budgets)
+        yield from markdown_table(BUDGET_HEADS, lines)
+    for name, text in remarks(outcome):
         yield f"- {escaped(name)}: {escaped(text)}"
 
 
 def _subject_line(row: SubjectRow) -> Iterator[str]:
-    yield from map(escaped, summary.subject_cells(row))
-    yield " ".join(f"[{ending}]({target})" for ending, target in _links(row)) or summary.NOTHING
+    yield from map(escaped, subject_cells(row))
+    yield " ".join(f"[{ending}]({target})" for ending, target in _links(row)) or NOTHING
 
 
 def _links(row: SubjectRow) -> list[tuple[str, str]]:
@@ -319,3 +318,122 @@ def write_card(
         )
     certificate = load_verified(path, allow_work=allow_work)
     return files.write(output, model_card(certificate, utility, name=name))
+
+
+SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
+BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")
+NOTHING = "–"
+
+
+def subject_cells(row: SubjectRow) -> tuple[str, ...]:
+    """One text for each of :data:`SUBJECT_HEADS`. Guarantees are rounded up, attacks down."""
+    known = row.certificate
+    if known is None:
+        return (row.name, str(row.status), NOTHING, NOTHING, NOTHING, NOTHING)
+    return (
+        row.name,
+        str(row.status),
+        _claimed(known.claim, known.guarantee),
+        *_proved(known.guarantee),
+        _attacked(known),
+    )
+
+
+def budget_cells(row: BudgetRow) -> tuple[str, ...]:
+    """One text for each of :data:`BUDGET_HEADS`."""
+    verdict = "kept" if row.status is Status.CERTIFIED else str(row.status)
+    proved, _ = _proved(row.guarantee)
+    allowed, delta = plain(row.limit.epsilon), plain(row.limit.delta)
+    return (row.name, verdict, allowed, proved, delta, ", ".join(row.subjects))
+
+
+def _claimed(claim: Claim | None, proved: Guarantee | None) -> str:
+    if claim is None:
+        return NOTHING
+    if claim.risk is not None:
+        return str(claim)
+    same = proved is not None and proved.delta == claim.delta
+    return plain(claim.epsilon) if same else f"{plain(claim.epsilon)} (δ {plain(claim.delta)})"
+
+
+def _proved(proved: Guarantee | None) -> tuple[str, str]:
+    if proved is None:
+        return NOTHING, NOTHING
+    return (NOTHING if proved.epsilon == math.inf else up(proved.epsilon)), plain(proved.delta)
+
+
+def _attacked(certificate: Certificate) -> str:
+    if not certificate.audits:
+        return NOTHING
+    return down(max(audit.epsilon_lower or 0.0 for audit in certificate.audits))
+
+
+def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
+    """Name and text of what no cell holds: errors, what is not tested, refused budgets, changes."""
+    comparing = bool(outcome.gone) or any(row.since for row in outcome.subjects)
+    for row in outcome.subjects:
+        if row.error:
+            yield row.name, row.error
+        if row.unrehearsed:
+            yield row.name, row.unrehearsed
+        for finding in () if row.certificate is None else row.certificate.findings:
+            if finding.severity is Severity.ERROR:  # it takes the ground from the proof
+                yield row.name, f"{finding.rule}: {finding.message} {finding.remedy}".rstrip()
+        for text in () if row.certificate is None else _untried(row.certificate):
+            yield row.name, text
+        for change in row.changes:
+            yield row.name, str(change)
+        if comparing and row.certificate is not None and not row.changes:
+            yield row.name, "nothing changed." if row.since else "there is no older certificate."
+    for budget in outcome.budgets:
+        if budget.note:
+            yield budget.name, budget.note
+    for change in outcome.changes:
+        yield "project", str(change)
+    for name in outcome.gone:
+        yield name, "there is an older certificate, and no such subject now."
+
+
+def _untried(certificate: Certificate) -> Iterator[str]:
+    """Return how it was sealed, what is only assumed, and why no attack was made."""
+    if certificate.seal is not None:
+        yield (
+            f"sealed: its code ran on made-up rows ({certificate.seal.made_up}), in a process that "
+            "has no way to its table."
+        )
+    for finding in certificate.findings:
+        if finding.rule == NOT_SEALED:
+            yield f"{finding.severity}, not sealed: {finding.message} {finding.remedy}"
+    why: dict[str, list[str]] = {}
+    for each in certificate.assumptions:
+        if each.alone.rank == Standing.ASSUMED.rank:
+            why.setdefault(each.evidence, []).append(str(each.premise))
+    for evidence, premises in why.items():
+        yield f"warning, only assumed: {'; '.join(premises)}. {evidence}"
+    if not certificate.audits and certificate.release is None and certificate.seal is None:
+        said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
+        yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")
+
+
+def _lacking(certificate: Certificate) -> str:
+    if certificate.subject.code_hash is None:
+        return (
+            'a plan file has no code; list a [[subject.audit]] with code = "FILE.py:function" and '
+            "a pair, or with exact = true where outputs are few."
+        )
+    if certificate.claim is None and _proved(certificate.guarantee)[0] == NOTHING:
+        return "nothing is claimed or proved that could be attacked; state a claim."
+    return "the project file lists none; take audit = [] away."
+
+
+def headline(outcome: ProjectOutcome) -> str:
+    """The whole outcome in one sentence."""
+    counts = {
+        status: sum(row.status is status for row in outcome.subjects) for status in reversed(Status)
+    }
+    names = {Status.ERROR: "in error"}
+    found = ", ".join(f"{n} {names.get(status, status)}" for status, n in counts.items() if n)
+    over = sum(row.status is not Status.CERTIFIED for row in outcome.budgets)
+    budgets = f"; {len(outcome.budgets) - over} of {len(outcome.budgets)} budgets kept"
+    worse = "; worse than before" if outcome.is_worse else ""
+    return f"{found}{budgets if outcome.budgets else ''}{worse}"

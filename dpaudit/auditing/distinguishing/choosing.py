@@ -26,8 +26,7 @@ from dpaudit.auditing.distinguishing.scores import (
     score_outputs,
     together,
 )
-from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
-from dpaudit.auditing.evidence.types import Event
+from dpaudit.auditing.evidence.events import Event, choose_event, expected_lower_bound
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.optional_import import optional_import, require
 from dpaudit.mechanisms.pairs import Floats
@@ -111,52 +110,40 @@ class LearnedScore:
     @classmethod
     def logistic(cls, x: Floats, x_prime: Floats) -> LearnedScore:
         """Logistic regression on the entries and their squares."""
-        return cls._fitted(
-            "learned score (logistic regression)",
-            _sklearn("linear_model").LogisticRegression(C=1.0, max_iter=200),
-            x,
-            x_prime,
-            squares=True,
-        )
+        made = _sklearn("linear_model").LogisticRegression(C=1.0, max_iter=200)
+        return cls._fitted("logistic regression", made, (x, x_prime), None, squares=True)
 
     @classmethod
     def boosted(
         cls, x: Floats, x_prime: Floats, places: NDArray[np.intp] | None = None
     ) -> LearnedScore:
         """Gradient boosting on the entries."""
-        return cls._fitted(
-            "learned score (gradient boosting)",
-            _sklearn("ensemble").HistGradientBoostingClassifier(
-                max_iter=60,
-                max_leaf_nodes=8,
-                learning_rate=0.1,
-                early_stopping=False,
-                min_samples_leaf=max(5, len(x) // 50),
-                random_state=0,
-            ),
-            x,
-            x_prime,
-            squares=False,
-            places=places,
+        made = _sklearn("ensemble").HistGradientBoostingClassifier(
+            max_iter=60,
+            max_leaf_nodes=8,
+            learning_rate=0.1,
+            early_stopping=False,
+            min_samples_leaf=max(5, len(x) // 50),
+            random_state=0,
         )
+        return cls._fitted("gradient boosting", made, (x, x_prime), places, squares=False)
 
     @classmethod
     def _fitted(
         cls,
-        method: str,
+        kind: str,
         classifier: Any,
-        x: Floats,
-        x_prime: Floats,
+        sides: tuple[Floats, Floats],
+        places: NDArray[np.intp] | None,
         *,
         squares: bool,
-        places: NDArray[np.intp] | None = None,
     ) -> LearnedScore:
-        flat = _flat(np.concatenate([x, x_prime]), places)
+        flat = _flat(np.concatenate(sides), places)
         centre = np.median(flat, axis=0)
         width = np.median(np.abs(flat - centre), axis=0)
         width = np.where(width > 0, width, np.maximum(np.abs(flat - centre).max(axis=0), 1e-300))
-        score = cls(method, classifier, (centre, width), squares, places)
-        labels = np.repeat([1, 0], [len(x), len(x_prime)])
+        score = cls(f"learned score ({kind})", classifier, (centre, width), squares, places)
+        labels = np.repeat([1, 0], [len(side) for side in sides])
         with warnings.catch_warnings():  # a fit that has not converged is a fair score as well
             warnings.simplefilter("ignore")
             classifier.fit(score._features(flat), labels)

@@ -26,9 +26,15 @@ import numpy as np
 from dpaudit.auditing.distinguishing.choosing import Learner, learn_scores, why_none_is_learned
 from dpaudit.auditing.distinguishing.scores import OutputScore, Score
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
-from dpaudit.auditing.evidence.events import pilot_size
+from dpaudit.auditing.evidence.events import (
+    Both,
+    Direction,
+    Event,
+    PairCounts,
+    json_number,
+    pilot_size,
+)
 from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
-from dpaudit.auditing.evidence.types import Both, Direction, Event, PairCounts, json_number
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms.pairs import Floats

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.choosing import (
     Learner,
     choose_score,
@@ -52,13 +51,12 @@ from dpaudit.auditing.distinguishing.experiment import (
 from dpaudit.auditing.distinguishing.forms import Form, digests, forms
 from dpaudit.auditing.distinguishing.held import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
-from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
+from dpaudit.auditing.distinguishing.outputs import BlackBox, NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
 from dpaudit.auditing.distinguishing.scores import CodeScore, Score, score_outputs
 from dpaudit.auditing.distinguishing.telling import Fields
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
-from dpaudit.auditing.evidence.events import choose_event, pilot_size
-from dpaudit.auditing.evidence.types import Both
+from dpaudit.auditing.evidence.events import Both, choose_event, pilot_size
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim

@@ -52,7 +52,7 @@ from dpaudit.auditing.distinguishing.outputs import (
     singles,
 )
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
-from dpaudit.auditing.evidence.types import Both
+from dpaudit.auditing.evidence.events import Both
 from dpaudit.auditing.execution import Execution, TaskMap, workers
 from dpaudit.base import files
 from dpaudit.base.errors import (
@@ -232,18 +232,6 @@ def _unpacked(text: str) -> NDArray[np.float64]:
     array: NDArray[np.float64] = np.load(BytesIO(base64.b64decode(text)), allow_pickle=False)
     return array
 
-
-__all__ = [
-    "Both",
-    "Chunk",
-    "Experiment",
-    "OneSidedError",
-    "Release",
-    "Side",
-    "Stage",
-    "Trials",
-    "chunks",
-]
 
 Release = Callable[[Any, int, np.random.Generator], Any]
 """``release(data, size, rng)``: ``size`` independent outputs, shape (size, …)."""

@@ -30,9 +30,8 @@ from dpaudit.auditing.distinguishing.scores import (
 )
 from dpaudit.auditing.distinguishing.telling import Fields, rates_in_words
 from dpaudit.auditing.evidence.eprocess import curve_points, quantile_edges, tail_bets
-from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
+from dpaudit.auditing.evidence.events import Both, Event, choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.joint import power, single_ratio
-from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms.pairs import Floats

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.outputs import Raised, ScoreError
-from dpaudit.auditing.evidence.types import Event
+from dpaudit.auditing.evidence.events import Event
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.pairs import Floats

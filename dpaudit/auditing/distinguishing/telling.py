@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.auditing.distinguishing.forms import Forms, entry_name
 from dpaudit.auditing.distinguishing.scores import ColumnScore, Score, differences, score_outputs
-from dpaudit.auditing.evidence.types import Both, Direction, Event, Flags, PairCounts
+from dpaudit.auditing.evidence.events import Both, Direction, Event, Flags, PairCounts
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms.pairs import Floats
 

@@ -1,4 +1,4 @@
-"""Bets against a privacy claim: the building blocks of :mod:`.eprocess`.
+"""Bets against a privacy claim.
 
 Scores are cut into ``B`` bins by ``B - 1`` edges. A bet has a gain ``u`` for the bin of ``x``'s
 score and a gain ``v`` for the bin of ``x'``'s score, and multiplies wealth by
@@ -12,7 +12,7 @@ so that the expected factor is ``1 + lam (p - exp(epsilon) q - delta) <= 1`` if 
 ``lam <= 1 / (exp(epsilon) + delta)``. A *double* bet holds an upper tail in one direction together
 with a lower tail in the other, which adds up their growth instead of averaging their wealth.
 
-The running wealth of families of bets, which is an e-process each (see :mod:`.eprocess`).
+The running wealth of a family of bets is an e-process.
 
 Sequential tests of a privacy claim that may be stopped at any time.
 
@@ -21,11 +21,11 @@ be a non-negative process with ``E[E_t | past] <= E_{t-1}`` under every distribu
 hypothesis. Then ``P(sup_t E_t >= 1 / alpha) <= alpha``.
 
 *Why it applies.* The null is that for every epsilon and every event S, in both directions,
-``P(x in S) <= exp(epsilon) P(x' in S) + delta(epsilon)``. Every bet of :mod:`.bets` multiplies its
-wealth by a non-negative factor whose mean, given the past, is at most 1 under the null, whatever
-the dependence between the two runs of a pair; so its wealth is a supermartingale. An average of
-supermartingales with fixed weights is one too, which pays for looking at many events, stakes,
-values of epsilon and both directions. The edges come from a pilot of the first pairs, on which
+``P(x in S) <= exp(epsilon) P(x' in S) + delta(epsilon)``. Every bet multiplies its wealth by a
+non-negative factor whose mean, given the past, is at most 1 under the null, whatever the dependence
+between the two runs of a pair; so its wealth is a supermartingale. An average of supermartingales
+with fixed weights is one too, which pays for looking at many events, stakes, values of epsilon and
+both directions. The edges come from a pilot of the first pairs, on which
 nothing is staked, and so do the weights: each bet's prior mass times what it would have won there,
 so that both are known before the first bet. *Proof of Ville's inequality*: stop
 at the first ``t`` with ``E_t >= 1 / alpha``; by optional stopping and Markov's inequality
@@ -44,7 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import as_scores, confidence_failure, deltas_of
+from dpaudit.auditing.evidence.events import as_scores, confidence_failure, deltas_of
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import probability, real_array
 from dpaudit.mechanisms.pairs import Floats

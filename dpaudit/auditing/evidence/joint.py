@@ -25,7 +25,7 @@ at least as extreme. The statistic is the profile likelihood ratio
 
 and 0 where ``a/n <= k b/m + delta``. It grows with a and shrinks with b (move the minimiser of the
 more extreme outcome towards the less extreme one: no term grows), so the supremum over the null is
-on its boundary. The supremum over q is bounded from above by :mod:`.nuisance`, within
+on its boundary. The supremum over q is bounded from above as said, within
 Clopper-Pearson intervals for p and q whose error is added (Berger and Boos 1994).
 
 The lower bound orders outcomes by ``T(a, b)``, the epsilon at which ``W = z^2 / 2``. This order
@@ -47,7 +47,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.evidence.types import Integers, PairCounts, confidence_failure
+from dpaudit.auditing.evidence.events import Integers, PairCounts, confidence_failure
 from dpaudit.base.validate import non_negative, open_fraction, probability
 from dpaudit.mechanisms.pairs import Floats
 

@@ -83,7 +83,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import Integers, confidence_failure, deltas_of
+from dpaudit.auditing.evidence.events import Integers, confidence_failure, deltas_of
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import integer_at_least, non_negative, open_fraction, probability
 from dpaudit.mechanisms import GaussianPair

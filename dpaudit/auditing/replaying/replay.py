@@ -24,14 +24,17 @@ import numpy as np
 
 from dpaudit.auditing.replaying.recording import (
     Choose,
+    Ended,
     OtherLosers,
     RecordingNoise,
     ReplayingNoise,
-    Routine,
+    Run,
     Runnable,
     Step,
+    equal,
+    ran,
+    shown,
 )
-from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise
@@ -221,9 +224,6 @@ def facts_differ(
     return list(found.values())
 
 
-__all__ = ["Comparison", "RecordedRun", "ReplayReport", "Routine", "record", "replay"]
-
-
 @dataclass(frozen=True)
 class Comparison:
     """One release in both runs.
@@ -243,6 +243,13 @@ class Comparison:
     declared: float
     observed: float
     moved: bool = False
+
+    @property
+    def share(self) -> float:
+        """How far apart values are, in units of the declared sensitivity."""
+        if self.declared == 0:
+            return math.inf if self.observed else 0.0
+        return self.observed / self.declared
 
 
 @dataclass(frozen=True)

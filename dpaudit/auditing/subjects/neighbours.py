@@ -34,7 +34,7 @@ from dpaudit.auditing.distinguishing.forms import forms
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
-from dpaudit.auditing.evidence.types import Both
+from dpaudit.auditing.evidence.events import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm

@@ -13,10 +13,9 @@ replays with the same releases, the unit in every sample and in none, give all d
 The whole transcript of an algorithm as one release, and its likelihood ratio as the attack.
 
 The ratio of a transcript is the sum over releases of the log ratio of that release given those
-before; where units are sampled, that of mixtures
-(:mod:`dpaudit.auditing.subjects.transcripts`). An algorithm that releases through a
-ledger need not say how its queries depend on the past: run again on either neighbour with the
-releases *forced*, it computes them itself.
+before; where units are sampled, that of mixtures. An algorithm that releases through a ledger need
+not say how its queries depend on the past: run again on either neighbour with the releases
+*forced*, it computes them itself.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from dpaudit.auditing.replaying.recording import (
     ReplayableDraw,
     Runnable,
     Step,
+    own_copy,
     prepared,
     whole_streams,
 )
 from dpaudit.auditing.replaying.replay import differ, own_generator, record
-from dpaudit.auditing.replaying.runs import own_copy
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.certificate import AuditRecord
 from dpaudit.ledger import Entry, Ledger

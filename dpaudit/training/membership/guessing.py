@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.distinguishing.design import CURVE_SHARE
+from dpaudit.auditing.evidence.events import Flags, as_scores
 from dpaudit.auditing.evidence.one_run import (
     INDEPENDENCE,
     CurveFamily,
@@ -34,7 +35,6 @@ from dpaudit.auditing.evidence.one_run import (
     gaussian_family,
     independent_strength,
 )
-from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.subjects.declared import claimed_curve
 from dpaudit.base.errors import InputError

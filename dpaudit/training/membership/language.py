@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import Flags, as_scores
+from dpaudit.auditing.evidence.events import Flags, as_scores
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import Flags
+from dpaudit.auditing.evidence.events import Flags
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import real_array
 from dpaudit.mechanisms.pairs import Floats

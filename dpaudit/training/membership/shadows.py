@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.auditing.children import Child, EndedError, HangsError, TrialTimeoutError, within_time
-from dpaudit.auditing.evidence.types import Flags, as_scores
+from dpaudit.auditing.evidence.events import Flags, as_scores
 from dpaudit.auditing.execution import Execution, TaskMap
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.processes import uninterrupted

@@ -1,7 +1,12 @@
-"""Tasks give the same wherever they run, and no process outlives its audit."""
+"""Tasks give the same wherever they run, and no process outlives its audit.
+
+A bar where somebody sees it.
+"""
 
 import importlib.util
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +19,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditPair, InputError, UnsupportedError
-from dpaudit.auditing import audit_release
+from dpaudit.auditing import audit_release, progress_bar
 from dpaudit.auditing.execution import ONE_THREAD, Execution, workers
 from dpaudit.training.membership.shadows import Role, random_masks, train_models
 
@@ -215,3 +220,49 @@ class TestCluster:
         monkeypatch.setitem(sys.modules, "distributed", None)
         with pytest.raises(UnsupportedError, match=r"install 'dpaudit\[cluster\]'"):
             audit_release(noisy, PAIR, dask="tcp://localhost:1", **SETTINGS)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_no_bar_without_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress_bar("audit") as tell:
+        assert tell is None
+
+
+def terminal_of(monkeypatch, patience=-1.0):
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    monkeypatch.setattr("dpaudit.auditing.execution.PATIENCE", patience)
+    monkeypatch.setenv("COLUMNS", "80")
+    return shown
+
+
+def test_a_bar_names_what_runs_with_rate_and_remaining_time(monkeypatch, capsys):
+    terminal = terminal_of(monkeypatch)
+    with progress_bar("noisy sum") as tell:
+        for done in range(0, 1001, 100):
+            tell(done, 2000)
+            time.sleep(0.03)
+        time.sleep(0.2)
+    assert "noisy sum" in terminal.getvalue()
+    assert re.search(r"1000 of 2000, [\d.e+]+/s, 0:00:\d\d left", terminal.getvalue())
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_counted_elsewhere_is_asked_for(monkeypatch):
+    terminal = terminal_of(monkeypatch)
+    with progress_bar("the whole"), progress_bar("releases", lambda: (7, 9)) as tell:
+        time.sleep(0.2)
+        assert "7 of 9" in terminal.getvalue()
+        assert "the whole" in terminal.getvalue()
+        assert tell is not None
+
+
+def test_what_is_quick_draws_nothing(monkeypatch):
+    terminal = terminal_of(monkeypatch, patience=2.0)
+    with progress_bar("quick") as tell:
+        tell(1, 2)
+    assert "quick" not in terminal.getvalue()

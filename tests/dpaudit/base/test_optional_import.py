@@ -223,7 +223,7 @@ def test_a_finding_has_the_words_of_its_section_and_the_facts_of_the_call():
     assert "does not end within 7 seconds, and" in found.message
     assert found.remedy == "Bound every loop by public numbers."
     assert (
-        FindingTable("dpaudit.auditing.noise.floats")(
+        FindingTable("dpaudit.auditing.noise.conformance")(
             "float-lsb", hits=1, others=0, draws=2, direction="x to x'", p_value=0.5
         ).severity
         is Severity.WARNING

@@ -277,14 +277,6 @@ def test_verify_detects_an_edited_certificate(call):
     assert "certificate was edited" in err
 
 
-def test_report(call):
-    call("certify", plan(), "-o", "c.json")
-    code, out, _ = call("report", "c.json", "-o", "c.html")
-    assert code == 0
-    assert "c.html" in out
-    assert "<html" in Path("c.html").read_text()
-
-
 def forge(name, **changes):
     """Edit the guarantee and name other versions; the digest fits."""
     record = json.loads(Path(name).read_text())
@@ -409,9 +401,6 @@ def talks(data, rng, size):
 def raises(data, rng):
     raise ValueError("no such thing")
 
-def text(data, rng):
-    return "hello"
-
 def nothing(data, rng):
     return None
 
@@ -445,12 +434,6 @@ def test_audit_of_a_correct_function(call, functions):
         assert answer["seed"] == 1
         assert answer["event"]
         assert answer["power"]
-
-
-def test_audit_of_a_text(call, functions):
-    code, out, _ = attack(call, f"{functions}:text")
-    assert code == 0  # it is the same for all data
-    assert json.loads(out)["verdict"] == "not-refuted"
 
 
 def test_what_a_function_prints_does_not_spoil_the_answer(call, functions):

@@ -63,7 +63,10 @@ def test_verify_prints_an_edited_name_as_characters_that_are_seen(call, form):
     assert "[red]b" in told.replace("\n", "")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(certificate=certificates(), json_wanted=st.booleans())
 def test_no_text_of_a_certificate_reaches_a_terminal_as_it_is(capsys, certificate, json_wanted):
     before = WANTED.set(json_wanted)

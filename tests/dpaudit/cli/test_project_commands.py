@@ -256,7 +256,7 @@ def test_init(call):
 def test_init_says_what_to_install_first(call, monkeypatch, missing, installs):
     there = importlib.util.find_spec
     found = lambda name: None if name == missing else there(name)  # noqa: E731
-    monkeypatch.setattr("dpaudit.cli.show_project.find_spec", found)
+    monkeypatch.setattr("dpaudit.cli.show.find_spec", found)
     code, out, _ = call("init", "my-study", "--training")
     assert code == 0
     assert ("my-study && pip install -r requirements.txt && dpaudit check" in out) == installs

@@ -1,19 +1,28 @@
-"""Code of others that fails after it has seen data."""
+"""Code of others that fails after it has seen data.
+
+Programs as functions.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import time
 
 import numpy as np
 import pytest
 from examples import gaussian_invocation
 
-from dpaudit import Laplace, Ledger, Plan
+from dpaudit import InputError, Laplace, Ledger, Plan
 from dpaudit.base.errors import (
     BudgetExceededError,
     DpAuditError,
     InconclusiveError,
-    InputError,
     PlanMismatchError,
 )
 from dpaudit.base.validate import positive
-from dpaudit.project.foreign import DEBUG, foreign
+from dpaudit.cli.main import main
+from dpaudit.project.foreign import DEBUG, Program, ProgramError, foreign
 
 
 def fail(error):
@@ -86,3 +95,85 @@ def test_what_has_seen_no_data_may_tell_all():
     told = pytest.raises(InputError, match=r"survey raised TypeError at .*: no scale \(")
     with told, foreign("survey", public=True):
         fail(TypeError("no scale."))
+
+
+NOISY = r"""
+{ gsub(/[^0-9,]/, ""); n = split($0, a, ","); for (i = 1; i <= n; i++) s += a[i]
+  u = (r + 0.5) / 4294967296 - 0.5
+  printf "%.6f\n", s + scale * ((u < 0) ? log(1 + 2 * u) : -log(1 - 2 * u)) }
+"""
+
+
+@pytest.fixture
+def laplace(tmp_path):
+    """A program of sh and awk: the sum with Laplace noise."""
+    (tmp_path / "noisy.awk").write_text(NOISY)
+    (tmp_path / "noisy.sh").write_text(
+        'awk -v scale="$1" -v r="$(od -An -N4 -tu4 /dev/urandom)" '
+        f"-f {shlex.quote(str(tmp_path / 'noisy.awk'))}\n"
+    )
+    return f"sh {shlex.quote(str(tmp_path / 'noisy.sh'))}"
+
+
+def attack(line, capsys, *options):
+    words = ["audit", "--command", line, "--pair", "[1, 0]", "[1, 1]", "--epsilon", "1", *options]
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    shown = capsys.readouterr()
+    return caught.value.code, shown.out, shown.err
+
+
+def test_data_go_in_and_answers_come_out_as_json_or_text():
+    for data in (3, [1.5, None], {"é": ["x", True]}):
+        assert Program.of("cat")(data) == data
+    assert Program.of("echo two words")(0) == "two words"
+    assert Program.of("printf '%s' '$HOME; a'")(0) == "$HOME; a"
+
+
+def test_a_program_that_does_not_read_is_no_failure():
+    assert Program.of("echo 1")(["x" * 10**6]) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("sh -c 'exit 3'", []), ("sh -c 'echo 1 >&2; echo a b >&2; exit 3'", ["a b"])],
+)
+def test_a_failure_is_an_exception(line, said):
+    """Its text is printed, so that it repeats nothing that the program made of data."""
+    with pytest.raises(ProgramError, match=r"^exit status 3\.$") as failed:
+        Program.of(line)(0)
+    assert failed.value.said == said
+
+
+@pytest.mark.parametrize("line", ["", "  ", "'open", "no-such-program-anywhere x", "/"])
+def test_what_is_no_program(line):
+    with pytest.raises(InputError, match="--command is") as caught:
+        Program.of(line)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_right_and_a_wrong_program(laplace, capsys):
+    code, out, _ = attack(f"{laplace} 1", capsys, "--runs", "100", "--confidence", "0.9999")
+    assert code == 0
+    assert "cannot be replayed" in out
+    options = ["--runs", "100", "--confidence", "0.9999", "--json"]
+    code, out, _ = attack(f"{laplace} 0.2", capsys, *options)
+    assert (code, json.loads(out)["verdict"]) == (1, "refuted")
+
+
+def test_a_program_that_hangs_is_killed_and_decides_nothing(capsys):
+    mark = f"9{os.getpid()}.25"  # of this process alone, whoever else sleeps
+    started = time.monotonic()
+    code, _, err = attack(f"sleep {mark}", capsys, "--timeout", "0.2", "--runs", "400")
+    assert (code, time.monotonic() - started < 30) == (2, True)
+    assert "took more than 0.2 s" in err
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert f"sleep {mark}" not in listed.stdout
+
+
+def test_what_does_not_go_with_a_program_is_one_sentence(capsys):
+    assert attack("cat", capsys, "--set", "x=1")[2].count("\n") == 1
+    code, _, err = attack("cat", capsys, "--arg", "x=1", "--runs", "200")
+    assert (code, "no parameter 'x'" in err) == (3, True)
+    code, _, err = attack("sh -c 'exit 4'", capsys, "--runs", "200")
+    assert (code, "exit status 4" in err) == (3, True)

@@ -1,5 +1,10 @@
-"""What a command line names: settings, subjects and functions, and what it says of wrong ones."""
+"""What a command line names: settings, subjects and functions, and what it says of wrong ones.
 
+A subject that is not there is answered with what may have been meant.
+Which files a code hash covers.
+"""
+
+import importlib
 import math
 import sys
 from dataclasses import dataclass
@@ -9,6 +14,7 @@ from examples import response_plan
 
 from dpaudit import InputError, Subject
 from dpaudit.project import targets
+from dpaudit.project.targets import code_hash, find_subject, find_target
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,16 @@ def test_a_function_can_be_called(here):
         targets.load_function("math:pi")
 
 
-def test_the_record_of_a_subject_is_its_public_fields(here):
-    record = targets.subject_record("survey", Survey(scale=math.inf, shape=(1,)))
-    assert record.configuration == {"scale": "inf", "shape": [1]}
-    assert record.location.rpartition(":")[0].endswith("test_targets.py")
+def test_the_record_of_a_subject_is_its_public_fields(tmp_path):
+    (tmp_path / "sized.py").write_text(
+        "from dataclasses import dataclass\nfrom examples import Answers\n"
+        "@dataclass(frozen=True)\nclass Sized(Answers):\n"
+        "    scale: float = 1.0\n    shape: tuple = ()\n"
+    )
+    settings = {"scale": math.inf, "shape": [1], "users": 2}
+    record = find_target(f"{tmp_path}/sized.py:Sized", settings).record
+    assert record.configuration == {"epsilon": 1.0, "users": 2, "scale": "inf", "shape": [1]}
+    assert record.location == "sized.py:3"
     assert record.code_hash
 
 
@@ -199,3 +211,149 @@ def test_functions_and_subjects_of_modules():
     assert targets.find_code("math:sqrt", {}) is math.sqrt
     with pytest.raises(InputError, match="is a subject"):
         targets.load_function("examples:Answers")
+
+
+CODE = """
+from dataclasses import dataclass
+from dpaudit import Subject
+
+@dataclass(frozen=True)
+class Survey(Subject):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("survey_of_hints:Survey", "no file survey_of_hints.py is here, so give its place, such as "
+         "mine/survey_of_hints.py:NAME."),
+        ("nowhere_at_all:Survey", "so give its place, such as FOLDER/nowhere_at_all.py:NAME."),
+        ("mine/survey_of_hints:Survey", "did you mean mine/survey_of_hints.py?"),
+        ("mine/survey_of_hints.py", "say which object of it, mine/survey_of_hints.py:NAME."),
+        ("mine/survey_of_hint.py:Survey", "did you mean 'mine/survey_of_hints.py'?"),
+        ("mine/survey_of_hints.py:survye", "has no 'survye'; did you mean 'Survey'?"),
+        ("mine/survey_of_hints.py:Survey.pln", "did you mean 'plan'?"),
+        ("private_bo.locl:LDPTGPUCB", "No module named 'private_bo.locl'; did you mean 'local'?"),
+        ("private_bo.local:LDPTGPUCBB", "did you mean 'LDPTGPUCB'?"),
+        ("gaussian", "that is a mechanism, and dpaudit list gaussian shows a plan file with it."),
+        ("nothing", "it must be module:Object, FILE.py:object or PLAN.toml."),
+        ("a b:c", "which is no dotted name; give a .py file."),
+        ("unmade:Survey", "unmade has no 'Survey'; check the name."),
+    ],
+)  # fmt: skip
+def test_what_was_meant(tmp_path, monkeypatch, name, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "unmade").mkdir()
+    (tmp_path / "mine" / "survey_of_hints.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError) as caught:
+        find_subject(name, {})
+    assert str(caught.value).endswith(said)
+
+
+CODE_OF = """
+from dataclasses import dataclass
+from dpaudit import *
+import os, numpy
+{imports}
+@dataclass(frozen=True)
+class Sum(Subject):
+    def plan(self):
+        use = Laplace(1.0), 1.0, PrivacyUnit("row"), ReplaceOne(), TrustModel.CENTRAL
+        return Plan.of(Invocation(*use, at="a"))
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder to import from, whose modules are forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("target", ["xmain.py:Sum", "xmain:Sum"])
+@pytest.mark.parametrize(
+    ("imports", "helper"),
+    [
+        ("import xhelp", "xhelp.py"),
+        ("from xhelp import *", "xhelp.py"),
+        ("import xpack.part as part", "xpack/part.py"),
+        ("import xpack", "xpack/other/unused.py"),
+        ("import xbetween", "xhelp.py"),
+        ("def late(): import xhelp", "xhelp.py"),
+    ],
+)
+def test_imported_helpers_are_code_of_the_subject(project, target, imports, helper):
+    write(project / "xmain.py", CODE_OF.format(imports=imports))
+    write(project / "xhelp.py", "x = 1")
+    write(project / "xbetween.py", "import xhelp, xmain")
+    write(project / "xpack" / "__init__.py", "")
+    write(project / "xpack" / "part.py", "")
+    write(project / "xpack" / "other" / "unused.py", "")
+    write(project / "xstranger.py", "")
+    before = find_target(target, {}).record.code_hash
+    assert find_target(target, {}).record.code_hash == before
+    write(project / "xstranger.py", "x = 2")
+    assert find_target(target, {}).record.code_hash == before
+    write(project / helper, "x = 'another helper'")
+    assert find_target(target, {}).record.code_hash != before
+
+
+def test_a_helper_above_the_file_counts(project):
+    write(project / "sub" / "xmain.py", CODE_OF.format(imports="import xhelp"))
+    write(project / "xhelp.py", "x = 1")
+    before = find_target("sub/xmain.py:Sum", {}).record.code_hash
+    write(project / "xhelp.py", "x = 22")
+    assert find_target("sub/xmain.py:Sum", {}).record.code_hash != before
+
+
+def test_a_package_and_its_neighbour(project):
+    write(project / "xalgos" / "__init__.py", "")
+    write(
+        project / "xalgos" / "sums.py", CODE_OF.format(imports="import xhelp\nfrom . import part")
+    )
+    write(project / "xalgos" / "part.py", "")
+    write(project / "xhelp.py", "x = 1")
+    hashes = {find_target("xalgos.sums:Sum", {}).record.code_hash}
+    write(project / "xalgos" / "part.py", "x = 1")
+    hashes.add(find_target("xalgos.sums:Sum", {}).record.code_hash)
+    write(project / "xhelp.py", "x = 22")
+    hashes.add(find_target("xalgos.sums:Sum", {}).record.code_hash)
+    assert len(hashes) == 3
+
+
+def test_installed_packages_and_other_projects_do_not_count(project, monkeypatch):
+    names = "import xinstalled, xforeign, numpy, dpaudit, sys, xmissing"
+    monkeypatch.syspath_prepend(str(project / ".venv" / "site-packages"))
+    monkeypatch.syspath_prepend(str(project / "other"))
+    write(project / ".venv" / "site-packages" / "xinstalled.py", "")
+    write(project / "other" / "xforeign.py", "")
+    write(project / "own" / "xmain.py", names)
+    importlib.invalidate_caches()
+    alone = code_hash("xmain", project / "own" / "xmain.py")
+    write(project / "own" / "ymain.py", names)
+    write(project / ".venv" / "site-packages" / "xinstalled.py", "x = 1")
+    write(project / "other" / "xforeign.py", "x = 1")
+    assert code_hash("ymain", project / "own" / "ymain.py") == alone
+    assert "xforeign" not in sys.modules
+
+
+def test_what_cannot_be_parsed_is_hashed_all_the_same(project):
+    write(project / "xmain.py", "import xhelp")
+    write(project / "xhelp.py", "not python (")
+    importlib.invalidate_caches()
+    before = code_hash("xmain", project / "xmain.py")
+    write(project / "xhelp.py", "not python ((")
+    assert code_hash("xmain", project / "xmain.py") != before

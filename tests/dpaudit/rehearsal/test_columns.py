@@ -1,4 +1,7 @@
-"""Whatever holds the rows is taken apart and put together again."""
+"""Whatever holds the rows is taken apart and put together again.
+
+Which units are worth a move, and what rows can be given.
+"""
 
 import datetime as dt
 from collections import Counter, OrderedDict, defaultdict
@@ -12,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.rehearsal.columns import Columns
+from dpaudit.rehearsal.columns import Columns, added, chosen, ends, without, zeroed
 
 
 class Pay(NamedTuple):
@@ -210,3 +213,21 @@ def test_the_rarest_values_are_found_where_many_share_one():
     assert next(Columns.of(words).rare()) == ("rare value 0 of value", 6)
     assert list(Columns.of([1.5, 2.5, 2.5, 2.5]).rare()) == []
     assert list(Columns.of(["a", "b", "c", "a"]).rare()) == []
+
+
+def test_units_of_extreme_values_are_chosen_and_told_without_their_number():
+    table = Columns.of([1.0, 9.0, -7.0, 3.0])
+    found = {int(rows[0]): label for label, rows in chosen(table, np.random.default_rng(0))}
+    assert found[1] == "the row with the largest size of value"
+    assert found[2] == "the row with the smallest value of value"
+
+
+def test_rows_come_and_go():
+    table = Columns.of({"user": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}, "user")
+    assert without(table, np.array([1])).data == {"user": ["a", "c"], "x": [1.0, 3.0]}
+    (move,) = added(table, [0], {"x": 5.0}, "more")
+    *_, name = move.data.data["user"]
+    assert name not in "abc"
+    assert move.data.data["x"] == [1.0, 2.0, 3.0, 5.0]
+    assert zeroed(table) == {"x": 0.0}
+    assert ends(table.numbers()) == ({"x": 1.0}, {"x": 3.0})

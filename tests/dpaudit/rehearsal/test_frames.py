@@ -1,13 +1,29 @@
-"""Frames keep the types of their columns, whatever is changed in them."""
+"""Frames keep the types of their columns, whatever is changed in them.
+
+Sequences become arrays that give back what they were made of.
+A column says whose row it is by its name; by its values it only may.
+"""
 
 import datetime as dt
 from decimal import Decimal
+from enum import IntEnum
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaudit.plan import AddRemove, ReplaceOne, ZeroOut
-from dpaudit.rehearsal.columns import Columns
+from dpaudit.rehearsal.columns import Columns, whose
+from dpaudit.rehearsal.frames import (
+    column,
+    column_of,
+    entries,
+    hashable,
+    labels_like,
+    numeric,
+    shared,
+)
 from dpaudit.rehearsal.neighbours import derive_neighbours, elsewhere
 
 DAYS = [dt.datetime(2024, 1, 2), None, dt.datetime(2024, 5, 1)]
@@ -106,3 +122,95 @@ def test_columns_of_one_name_are_of_no_known_kind():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     for names in (["x", "x"], [1, "1"]):
         assert Columns.of(pd.DataFrame([[1, 2], [3, 4]], columns=names)) is None
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())))
+def test_entries_keep_their_types(values):
+    assert repr(entries(column(values))) == repr(values)
+
+
+def test_numbers_are_known_among_what_is_missing():
+    assert numeric(column([3, None, 5])).tolist() == [3, 3, 5]
+    for values in ([None], [True, None], [Level.LOW, 2], ["a"], [np.nan], []):
+        assert numeric(column(values)) is None
+
+
+@pytest.mark.parametrize("label", [np.int8(3), [1], {"a": 1}, float("nan"), np.float64("nan")])
+def test_every_label_can_be_a_key(label):
+    assert hashable(label) == hashable(label)
+    assert {hashable(label): 1}
+
+
+def test_labels_are_of_the_type_of_others():
+    assert next(iter(labels_like(column([3, None])))) == 4
+    assert "a new unit" in labels_like(column(["a"]))
+    assert list(labels_like(column([(1, 2)]))) == []
+
+
+IDS = np.array([3, 1, 3, 2])
+TEXTS = np.array(["c", "a", "c", "b"], dtype=object)
+AMOUNTS = np.array([0.5, 1.5, 2.5, 0.5])
+
+
+NAMES = ["customer", "Customer", "CUSTOMER_ID", "customerId", "customer no", "cust_key"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "CustName", "customers_id", "anon_customer_id"])
+@pytest.mark.parametrize("ids", [IDS, TEXTS, IDS.astype(float)])
+def test_names_are_matched_loosely(name, ids):
+    assert column_of({"amount": AMOUNTS, name: ids}, "customer") == name
+    assert column_of({"amount": AMOUNTS, name: ids}, "customers_id") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["customers", "customer_age", "cu_id", "order_id", "custom", "id", "no", "_", "7"]
+)
+def test_other_names_are_not(name):
+    assert column_of({"amount": AMOUNTS, name: IDS}, "customer") is None
+
+
+def test_what_is_no_label_is_nobody_s_name():
+    for each in (AMOUNTS, IDS > 1, np.array([[1, 2]] * 4), np.array([None, None], dtype=object)):
+        assert column_of({"customer_id": each}, "customer") is None
+    assert column_of({"customer": AMOUNTS}, "customer") == "customer"
+
+
+def test_the_nearest_name_wins():
+    columns = dict.fromkeys(("anon_user_id", "use_no", "user_id", "User"), IDS)
+    while columns:
+        found = column_of(columns, "user")
+        assert found == max(columns, key=["use_no", "anon_user_id", "user_id", "User"].index)
+        del columns[found]
+
+
+def test_labels_that_repeat_a_little_may_say_whose_rows_they_are():
+    assert shared({"when": AMOUNTS, "email": TEXTS}) == "email"
+    assert shared({"value": np.column_stack([AMOUNTS, IDS])}) == "value 1"
+    assert shared({"email": TEXTS}) == ""
+    assert shared({"when": AMOUNTS, "email": np.arange(4)}) == ""
+    many = np.repeat([1, 2], 50)
+    assert shared({"when": np.arange(100.0), "class": many}) == ""
+
+
+def test_a_table_is_read_by_units_of_a_similar_name():
+    rows = [{"Cust_No": int(each), "amount": 1.0} for each in IDS]
+    table = Columns.of(rows, "customer")
+    assert table.unit == "Cust_No"
+    assert [each.tolist() for each in table.units()] == [[0, 2], [1], [3]]
+    assert whose(rows, "customer") == ""
+    assert Columns.of(rows, "row").unit is None
+    once = Columns.of([{"Cust_No": n, "amount": 1.0} for n in range(4)], "customer")
+    assert once.unit == once.key == "Cust_No"  # nothing says that one may have several rows
+
+
+def test_rows_may_share_an_owner_unless_a_unit_has_no_more_than_one():
+    rows = [(text, 1.5) for text in TEXTS]
+    assert whose(rows, "customer") == "0"
+    assert whose(rows, "row") == whose(rows, "response") == ""
+    assert whose([{"order": f"o{n}", "email": e} for n, e in enumerate(TEXTS)], "user") == "email"
+    assert whose({f"u{n}": {"a": 1.5, "zip": e} for n, e in enumerate(TEXTS)}, "user") == ""
+    assert whose(object(), "user") == ""

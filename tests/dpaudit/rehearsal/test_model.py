@@ -51,7 +51,8 @@ def test_a_wrong_model_is_found_by_a_rehearsal(what):
 
 
 def test_the_error_rate_is_as_stated(monkeypatch):
+    """More than 12 of 16 at 20 % would be chance once in 10^6."""
     monkeypatch.setattr("dpaudit.rehearsal.models.MOST_COMPARED", 24)
     subject = Modelled()
-    found = sum(bool(model_findings(subject, 1000 * seed, 0.2)) for seed in range(40))
-    assert found <= 20
+    found = sum(bool(model_findings(subject, 1000 * seed, 0.2)) for seed in range(16))
+    assert found <= 12

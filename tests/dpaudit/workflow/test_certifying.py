@@ -1,12 +1,17 @@
-"""Valid plans of every kind, noise that is calibrated, and budgets that plans share."""
+"""Valid plans of every kind, noise that is calibrated, and budgets that plans share.
+
+What is said of a certificate that was verified.
+"""
 
 import json
 import math
 import random
 import tomllib
 import warnings
+from dataclasses import replace
 
 import pytest
+from examples import response_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -15,6 +20,7 @@ from scipy.stats import norm
 
 from dpaudit import (
     AddRemove,
+    Claim,
     Invocation,
     Laplace,
     Plan,
@@ -25,12 +31,13 @@ from dpaudit import (
 )
 from dpaudit.accounting import compose, seconds_of_proof
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.certificate import Claim
+from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.mechanisms import Gaussian
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.workflow.calibrating import calibrate_target, fitting
 from dpaudit.workflow.certifying import certify_target
 from dpaudit.workflow.outcomes import in_sequence
+from dpaudit.workflow.verifying import verification
 from tests.benchmarks.calibrate import targets, tried
 from tests.benchmarks.fuzz import case, made_plan
 
@@ -271,3 +278,10 @@ def test_too_many_combinations_are_refused_at_once():
     grouped = Plan.of(*(laplace(1.0, group=str(n)) for n in range(20)))
     with pytest.raises(InputError, match="8000 combinations"):
         in_sequence({"a": grouped, "b": grouped, "c": grouped})
+
+
+def test_an_older_file_is_called_what_it_is() -> None:
+    made = certify(response_plan(), subject=SubjectRecord("mine"), claim=Claim(1.0))
+    assert verification(made).remarks == ()
+    (remark,) = verification(replace(made, schema="dpaudit-certificate/2")).remarks
+    assert "of dpaudit-certificate/2, in which no premise rests on another" in remark

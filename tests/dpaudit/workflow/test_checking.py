@@ -7,9 +7,9 @@ from projects import CODE, budget, entry, visible
 
 from dpaudit import Claim, Verdict
 from dpaudit.certificate import Premise, Scope, Standing, load_certificate, verify
-from dpaudit.cli.project_commands import exit_of_project
+from dpaudit.cli.commands import exit_of_project
 from dpaudit.reporting import suffixes
-from dpaudit.workflow import summary
+from dpaudit.workflow import publishing
 from dpaudit.workflow.outcomes import Status
 
 
@@ -59,7 +59,7 @@ def test_an_attack_that_ends_its_process_is_unproven_and_the_others_stand(projec
     assert (row.status, row.certificate) == (Status.UNPROVEN, None)
     assert [audit.refuted for audit in other.certificate.audits] == [False]
     assert exit_of_project(outcome) == 2
-    assert any(row.error == text for _, text in summary.remarks(outcome))
+    assert any(row.error == text for _, text in publishing.remarks(outcome))
 
 
 class TestRehearsal:
@@ -90,7 +90,7 @@ class TestRehearsal:
         (row,) = outcome.subjects
         assert row.status is Status.UNPROVEN
         assert "result-not-from-releases" in row.certificate.disputed
-        assert any("(summary, largest)" in text for _, text in summary.remarks(outcome))
+        assert any("(summary, largest)" in text for _, text in publishing.remarks(outcome))
         verify(load_certificate(project.root / "reports" / "ShowsTheLargest.json"))
 
     @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_subject_without_an_attack_says_what_is_missing(project, subject, miss
 
 
 def told(outcome, name):
-    return "\n".join(text for subject, text in summary.remarks(outcome) if subject == name)
+    return "\n".join(text for subject, text in publishing.remarks(outcome) if subject == name)
 
 
 def test_a_claim_that_default_runs_cannot_refute_is_proved_all_the_same(project):

@@ -33,8 +33,7 @@ from dpaudit.certificate import (
     Verdict,
 )
 from dpaudit.workflow.outcomes import Direction, Status, changes
-from dpaudit.workflow.publishing import read_baseline
-from dpaudit.workflow.summary import remarks
+from dpaudit.workflow.publishing import read_baseline, remarks
 
 # What changed between two certificates, and in which direction
 

@@ -16,10 +16,10 @@ from dpaudit.sealed.sandbox import lacking
 from dpaudit.workflow import running
 from dpaudit.workflow.certifying import certify_target
 from dpaudit.workflow.checking import check_project
+from dpaudit.workflow.publishing import remarks
 from dpaudit.workflow.rehearsing import replay_subject
 from dpaudit.workflow.running import run_subject
 from dpaudit.workflow.sealing import UnsealedError
-from dpaudit.workflow.summary import remarks
 
 pytest.importorskip("duckdb")
 pytestmark = pytest.mark.skipif(bool(lacking()), reason=f"nothing is sealed here: {lacking()}")

@@ -49,25 +49,25 @@ class TestVerdicts:
 
     def test_false_alarms_of_a_claim_that_holds_with_equality(self):
         # The event is an atom of the likelihood ratio with p = e^ε q exactly: the hardest null.
-        records = [audit(CURATOR, ENDS, seed=seed, runs=300, confidence=0.8) for seed in range(20)]
+        records = [audit(CURATOR, ENDS, seed=seed, runs=300, confidence=0.8) for seed in range(12)]
         # More has probability at most 1e-6.
-        assert sum(record.refuted for record in records) <= binom.isf(1e-6, 20, 0.2)
+        assert sum(record.refuted for record in records) <= binom.isf(1e-6, 12, 0.2)
 
     def test_false_alarms_against_the_whole_curve(self):
         curve = LaplacePair(1).delta
         records = [
-            audit(CURATOR, ENDS, seed=seed, runs=400, confidence=0.8, curve=curve, score=score)
-            for seed in range(8)
+            audit(CURATOR, ENDS, seed=seed, runs=250, confidence=0.8, curve=curve, score=score)
+            for seed in range(12)
             for score in (None, WhiteBox(CURATOR, BOUND, -BOUND))
         ]
         # More has probability at most 1e-6, also if the two scores of a seed err together.
-        assert sum(record.refuted for record in records) <= 2 * binom.isf(1e-6, 8, 0.2)
+        assert sum(record.refuted for record in records) <= 2 * binom.isf(1e-6, 12, 0.2)
 
     def test_bounds_are_sharp(self):
         def median(mechanism, **claim):
             bounds = [
                 audit(mechanism, AuditPair(0.0, 1.0), seed=seed, **claim).epsilon_lower
-                for seed in range(5)
+                for seed in range(12)
             ]
             return np.median(bounds)
 
@@ -153,24 +153,3 @@ class TestCurve:
         assert early.refuted
         assert 1 < early.epsilon_lower <= 2.5
         assert early.runs < 10_000
-
-
-class TestSettings:
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"epsilon": -1.0},
-            {"epsilon": math.nan},
-            {"delta": 1.0},
-            {"runs": 0},
-            {"runs": 10.5},
-            {"confidence": 1.0},
-            {"seed": -1},
-            {"workers": 0},
-            {"timeout": 0},
-        ],
-    )
-    def test_bad_settings(self, wrong):
-        (name,) = wrong
-        with pytest.raises(InputError, match=name):
-            audit(Laplace(1.0), AuditPair(0.0, 1.0), **wrong)

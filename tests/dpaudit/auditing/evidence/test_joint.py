@@ -1,4 +1,8 @@
-"""The joint test against enumeration of all outcomes."""
+"""The joint test against enumeration of all outcomes.
+
+The largest chance of a region under the null, against brute force.
+Power of the joint test against enumeration of all outcomes.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,21 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpaudit.auditing.evidence.events import PairCounts
 from dpaudit.auditing.evidence.joint import (
+    Box,
+    Region,
     clopper_pearson,
+    critical_region,
+    fewest_runs,
     joint_lower_bound,
     joint_p_value,
     likelihood_ratio,
+    likelihood_region,
+    null_supremum,
+    power,
+    region_probability,
 )
-from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.base.errors import InputError
 
 
@@ -105,3 +117,98 @@ def test_bad_input_is_named():
         joint_p_value(counts, 0.5, 1)
     with pytest.raises(InputError, match=r"confidence is 1\.0"):
         joint_lower_bound(counts, 0.0, 1.0)
+
+
+def test_supremum_is_above_and_close_to_a_brute_force_maximum():
+    n, m, epsilon, delta = 40, 30, 0.7, 0.01
+    region = likelihood_region(n, m, epsilon, delta, 1.4)
+    least = region.least(np.arange(m + 1))
+    inside = np.arange(n + 1)[:, None] >= least[None, :]
+    brute = max(
+        outcome_probabilities(n, m, min(1.0, math.exp(epsilon) * q + delta), q)[inside].sum()
+        for q in np.linspace(0, 1, 4001)
+    )
+    bound = null_supremum(region, epsilon, delta, Box())
+    assert brute <= bound <= 1.05 * brute
+
+
+def test_probability_of_a_region_matches_a_direct_sum():
+    region = Region(50, 60, lambda b: np.minimum(51, b + 5))
+    p, q = np.array([0.4, 0.05, 1.0]), np.array([0.3, 0.0, 0.5])
+    inside = np.arange(51)[:, None] >= np.minimum(51, np.arange(61) + 5)[None, :]
+    direct = [outcome_probabilities(50, 60, *pair)[inside].sum() for pair in zip(p, q, strict=True)]
+    np.testing.assert_allclose(region_probability(region, p, q), direct, rtol=1e-7, atol=1e-11)
+
+
+def test_no_null_in_the_box_has_no_probability():
+    region = likelihood_region(20, 20, 0.0, 0.0, 1.0)
+    assert null_supremum(region, 0.0, 0.0, Box(p_low=0.9, q_high=0.1)) == 0.0
+
+
+@pytest.mark.parametrize(("hits", "runs"), [(0, 10), (10, 10), (3, 10), (500, 1000)])
+def test_intervals_hold_the_counts_at_their_ends(hits, runs):
+    low, high = clopper_pearson(hits, runs, 0.05)
+    assert low <= hits / runs <= high
+    assert hits == 0 or binom.sf(hits - 1, runs, low) == pytest.approx(0.025)
+    assert hits == runs or binom.cdf(hits, runs, high) == pytest.approx(0.025)
+
+
+def test_intervals_cover_at_their_error_by_enumeration():
+    ends = np.array([clopper_pearson(hits, 30, 0.1) for hits in range(31)])
+    for chance in np.linspace(0.01, 0.99, 50):
+        missed = (ends[:, 0] > chance) | (ends[:, 1] < chance)
+        assert binom.pmf(np.arange(31), 30, chance)[missed].sum() <= 0.1
+
+
+def test_a_box_shares_its_error():
+    box = Box.around(PairCounts(3, 10, 5, 20), 0.1)
+    assert (box.p_low, box.p_high) == clopper_pearson(3, 10, 0.05)
+    assert (box.q_low, box.q_high) == clopper_pearson(5, 20, 0.05)
+
+
+def least_rejected(other, n, epsilon):
+    """The fewest hits that refute beside ``other`` ones, as p-values fall with the hits."""
+    low, high = -1, n + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        refuted = joint_p_value(PairCounts(middle, n, other, n), epsilon, 0.0) <= 0.05
+        low, high = (low, middle) if refuted else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(("n", "p", "q", "epsilon"), [(30, 0.8, 0.2, 0.5), (40, 0.6, 0.1, 0.8)])
+def test_power_agrees_with_enumeration_of_the_test(n, p, q, epsilon):
+    least = np.array([least_rejected(other, n, epsilon) for other in range(n + 1)])
+    truth = binom.pmf(np.arange(n + 1), n, q) @ binom.sf(least - 1, n, p)
+    assert 0.5 < truth < 0.99
+    assert power(p, q, n, epsilon, 0.0) == pytest.approx(truth, abs=0.05)
+
+
+def test_power_at_the_boundary_is_at_most_the_level():
+    assert power(0.5, 0.5 / math.e, 2000, 1.0, 0.0) <= 0.05
+
+
+def test_fewest_runs_is_where_the_extreme_outcome_becomes_unlikely():
+    q = np.linspace(0, 1, 20001)
+    for epsilon, delta in ((0.0, 0.0), (1.0, 1e-5), (3.0, 0.1)):
+        chance = np.minimum(1, math.exp(epsilon) * q + delta) * (1 - q)
+        runs = fewest_runs(epsilon, delta, 0.05)
+        assert chance.max() ** runs <= 0.05 < chance.max() ** (runs - 1)
+
+
+def test_the_critical_region_keeps_the_level():
+    region = critical_region(50, 1.0, 0.0, 0.05, Box())
+    least = region.least(np.arange(51))
+    for q in np.linspace(0.01, 1 / math.e, 50):
+        chance = binom.pmf(np.arange(51), 50, q) @ binom.sf(least - 1, 50, min(1, math.e * q))
+        assert chance <= 0.05
+
+
+def test_too_few_runs_have_no_power():
+    assert power(1.0, 0.0, 3, 1.0, 0.0) < 1e-6
+    assert power(1.0, 0.0, 7, 1.0, 0.0) == pytest.approx(1.0)
+
+
+def test_bad_numbers_of_runs_are_named():
+    with pytest.raises(InputError, match="error is 0"):
+        fewest_runs(1.0, 0.0, 0.0)

@@ -1,6 +1,10 @@
-"""Ledgers that remember values and noise, and replay them."""
+"""Ledgers that remember values and noise, and replay them.
+
+What is seen of one run beside its releases.
+"""
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -31,10 +35,14 @@ from dpaudit import (
 from dpaudit.auditing.noise.conformance import conformance, judged
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
+    Ended,
     RecordingNoise,
     ReplayingNoise,
     Routine,
+    equal,
     prepared,
+    ran,
+    shown,
 )
 from dpaudit.auditing.replaying.replay import record
 from dpaudit.auditing.subjects.transcripts import audit_transcript
@@ -106,12 +114,6 @@ def test_noise_that_cannot_be_recorded_is_refused():
     ledger = Ledger(PLAN, noise=RecordingNoise(np.random.default_rng(0)))
     with pytest.raises(UnsupportedError, match="elsewhere, which cannot be recorded"):
         ledger.observe(NOISE, Foreign(), at="round")
-
-
-def test_a_routine_is_a_plan_and_a_function():
-    routine = Routine(PLAN, lambda data, ledger, rng: data + 1)
-    assert routine.plan() is PLAN
-    assert routine.run(1, None, None) == 2
 
 
 def test_values_are_prepared_as_the_mechanism_does():
@@ -334,3 +336,64 @@ def test_keys_that_are_others_in_each_run_are_hidden_randomness():
         lambda data, ledger, rng: ledger.stable_histogram([next(numbers)] * 40, at="towns"),
     )
     assert record(naming, [1]).unstable([1]).rule == "hidden-randomness"
+
+
+SMALL_NOISE = Gaussian(4.0)
+SMALL_PLAN = Plan.of(gaussian_invocation(mechanism=SMALL_NOISE, at="mean"))
+
+
+def run(function, data=1.0):
+    noise = RecordingNoise(np.random.default_rng(0))
+    return ran(Routine(SMALL_PLAN, function), data, noise, np.random.default_rng(1))
+
+
+def test_a_run_is_what_is_published_and_printed():
+    def function(data, ledger, rng):
+        print("hello")  # noqa: T201
+        released = ledger.release(SMALL_NOISE, data, at="mean")
+        return RunResult({"mean": released}, owner=RunResult({"true": data}))
+
+    made = run(function)
+    assert made.finished
+    assert made.printed == "hello\n"
+    assert list(made.shown["summary"]) == ["mean"]
+    assert "true" not in str(made.shown)
+    assert len(made.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "ended", "at_the_door"),
+    [(math.nan, Ended.RAISED, True), (1.0, Ended.REFUSED, True), (-1.0, Ended.RAISED, False)],
+)
+def test_every_end_is_told_apart(data, ended, at_the_door):
+    def function(value, ledger, rng):
+        if value < 0:
+            raise KeyError("secret")
+        ledger.release(SMALL_NOISE, value, at="mean")
+        ledger.release(SMALL_NOISE, value, at="mean")
+
+    made = run(function, data)
+    assert made.ended is ended
+    assert made.at_the_door == at_the_door
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "where"),
+    [
+        ({"a": 1.0}, {"a": 1.0}, ""),
+        ({"a": math.nan}, {"a": math.nan}, ""),
+        ({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3]}}, "a, b"),
+        ({"a": 1}, {"b": 1}, "the names"),
+        ([1], [1, 2], "the result"),
+        ({"a": np.zeros(2)}, {"a": np.zeros(3)}, "a"),
+    ],
+)
+def test_a_difference_is_named_without_its_value(one, two, where):
+    assert shown(one, two) == where
+    assert equal(one, two) == (not where)
+
+
+def test_what_cannot_be_compared_by_numpy_is_compared_as_it_is():
+    assert equal("a", "a")
+    assert not equal("a", None)
+    assert equal(None, None)

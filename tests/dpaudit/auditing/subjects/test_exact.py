@@ -1,6 +1,9 @@
+from __future__ import annotations
+
 import json
 import math
 from fractions import Fraction
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import AuditPair, Laplace, RandomizedResponse
-from dpaudit.auditing.subjects.exact import audit_exact
+from dpaudit.auditing.subjects.exact import audit_exact, hockey_stick, loss_ratio
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ExponentialMechanism
 
@@ -62,21 +65,6 @@ def test_epsilon_is_the_largest_of_both_directions_at_every_delta():
     assert audit_exact(table, pair, epsilon=math.log(3), delta=0.19).refuted
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
-    st.lists(st.integers(1, 20), min_size=6, max_size=6),
-)
-def test_delta_agrees_with_its_definition(first, second):
-    p = [Fraction(a, sum(first)) for a in first]
-    second = second[: len(first)]
-    q = [Fraction(b, sum(second)) for b in second]
-    record = audit_exact(Table(x=p, y=q), AuditPair("x", "y"), epsilon=0.3)
-    over = sum(max(float(a) - math.exp(0.3) * float(b), 0) for a, b in zip(p, q, strict=True))
-    under = sum(max(float(b) - math.exp(0.3) * float(a), 0) for a, b in zip(p, q, strict=True))
-    assert record.details["delta_at_claim"] == pytest.approx(max(over, under), abs=1e-12)
-
-
 def test_the_exponential_mechanism_is_enumerated_over_its_candidates():
     mechanism = ExponentialMechanism(1.0)
     pair = AuditPair([0.0, 0.0], [1.0, -1.0])
@@ -98,3 +86,47 @@ def test_what_cannot_be_enumerated_is_refused():
 def test_records_are_json():
     record = audit_exact(RandomizedResponse(0.5), AuditPair(np.int64(0), 1), epsilon=0.1)
     assert json.loads(json.dumps(record.to_dict()))["confidence"] is None
+
+
+def distribution(weights):
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+weights = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any)
+pairs = st.tuples(weights.map(distribution), weights.map(distribution))
+settings_here = settings(max_examples=60, derandomize=True, deadline=None)
+
+
+@settings_here
+@given(pairs, st.fractions(1, 5))
+def test_hockey_stick_is_the_largest_gap_over_all_events(pair, ratio):
+    p, q = pair
+    events = chain.from_iterable(combinations(range(4), size) for size in range(5))
+    gap = max(sum(p[i] for i in s) - ratio * sum(q[i] for i in s) for s in events)
+    assert hockey_stick(p, q, ratio) == gap
+
+
+@settings_here
+@given(pairs, st.fractions(0, Fraction(1, 2)))
+def test_ratio_is_the_smallest_that_meets_delta(pair, delta):
+    p, q = pair
+    ratio = loss_ratio(p, q, delta)
+    if ratio is None:
+        assert max(hockey_stick(p, q, 10**9), hockey_stick(q, p, 10**9)) > delta
+        return
+    assert max(hockey_stick(p, q, ratio), hockey_stick(q, p, ratio)) <= delta
+    if ratio > 1:
+        less = ratio - Fraction(1, 10**9)
+        assert max(hockey_stick(p, q, less), hockey_stick(q, p, less)) > delta
+
+
+def test_different_supports_have_no_finite_epsilon_until_delta_covers_them():
+    p, q = [0.25, 0.75, 0.0], [0.0, 0.75, 0.25]
+    assert loss_ratio(p, q) is None
+    assert loss_ratio(p, q, 0.25) == 1
+
+
+@pytest.mark.parametrize("bad", [[0.5, 0.6], [-0.5, 1.5], [math.nan, 1.0], []])
+def test_bad_distributions_are_named(bad):
+    with pytest.raises(InputError, match="p "):
+        hockey_stick(bad, [0.5, 0.5][: len(bad)], 1)

@@ -83,6 +83,7 @@ def _umask():
     return umask
 
 
+@pytest.mark.pages
 def test_its_workflow_passes_as_it_is(demo, pushed):
     assert [(step.name, step.said) for step in pushed.done if step.code] == []
     assert not pushed.failed
@@ -107,6 +108,7 @@ def test_its_workflow_passes_as_it_is(demo, pushed):
     assert len({each["automationDetails"]["id"] for each in runs}) == 2
 
 
+@pytest.mark.pages
 def test_it_passes_its_own_check(demo, pushed):
     out = pushed.by_name["dpaudit check"].said
     assert "2 certified; 1 of 1 budgets kept" in out
