@@ -1,4 +1,4 @@
-"""Children: processes that call foreign code, and that their parent can end from outside.
+"""Foreign code within limits: in child processes, and within a time.
 
 A child is a copy of this process (where there is no ``fork``, a fresh one), which answers one
 question after the other over a pipe. What it prints goes to stderr. Whatever it does to itself, the
@@ -6,12 +6,10 @@ parent goes on: a death, a call that does not end and an answer that cannot be r
 say what happened. A child has one thread for linear algebra, global generators that are seeded from
 the operating system, and a process group of its own, which ends with it.
 
-A time limit for foreign code that may hang.
-
-In the main thread of a process (also of a worker process) an interval timer interrupts the code
-itself. In any other thread, or where there are no such timers, the code runs in a helper thread
-that is given up. Compiled code that never returns to the interpreter, and code that swallows every
-exception, are stopped in neither way; the parent of a child process then ends that.
+*Time.* In the main thread of a process (also of a worker process) an interval timer interrupts the
+code itself. In any other thread, or where there are no such timers, the code runs in a helper
+thread that is given up. Compiled code that never returns to the interpreter, and code that swallows
+every exception, are stopped in neither way; the parent of a child process then ends that.
 """
 
 from __future__ import annotations

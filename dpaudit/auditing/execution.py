@@ -5,7 +5,7 @@ depends on its item alone, so it does not matter where it runs. Code travels by 
 another process could import goes by its name, and what it could not (a notebook's functions, a file
 that was loaded by its path) with its content.
 
-Progress on stderr, where stderr is a terminal, of what takes longer than two seconds.
+Where stderr is a terminal, it shows the progress of what takes longer than two seconds.
 """
 
 from __future__ import annotations

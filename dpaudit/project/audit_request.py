@@ -1,6 +1,4 @@
-"""How the runs of an audit are drawn: one object that every audit takes.
-
-What an audit is asked, in one record, whoever asks.
+"""What an audit is asked, in one record, whoever asks; and how its runs are drawn.
 
 The options of ``dpaudit audit``, a table ``[[subject.audit]]`` of a project file, an assertion of
 the pytest plugin and a call in Python all become an :class:`AuditRequest`, which

@@ -1,6 +1,6 @@
 """Running code that is not ours: whatever it raises becomes one sentence without its data.
 
-Programs as functions: data as JSON on stdin, the answer on stdout.
+Programs are called as functions: data as JSON on stdin, the answer on stdout.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What can be certified, run and audited: an algorithm with a plan.
+"""Subject: an algorithm with a plan, which can be certified, run and audited.
 
-Data of a file, by its ending.
+Its data may be those of a file, which are read as its ending says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What somebody may have meant who named a subject that is not there.
+"""How what a user names is found: a subject, a plan file, or a function in a file.
 
-Which files of a project a piece of its code consists of; reading runs none of them.
-
-Finding what the user names: a subject, a plan file, or a function in a file.
+Where there is none, it says what may have been meant. Which files of a project a piece of its code
+consists of is found by reading, which runs none of them.
 """
 
 from __future__ import annotations

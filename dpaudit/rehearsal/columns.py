@@ -3,7 +3,7 @@
 Lists, tuples, arrays, mappings, frames of pandas and polars, and data sets of torch are taken apart
 into arrays with one entry for each row, and put together again with the types that they had.
 
-Rows and units of a table: which are worth a move, and what they can be given.
+Which rows and units are worth a move, and what they can be given, is found here too.
 """
 
 from __future__ import annotations

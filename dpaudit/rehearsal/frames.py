@@ -1,8 +1,8 @@
-"""Sequences of values as arrays with one entry for each, and back.
+"""Columns of frames and other containers, and which of them says whose row it is.
 
-Frames of pandas and polars as arrays of what they hold, and back with the types they had.
-
-Which column says whose row it is, by its name; and which one might, by its values.
+Sequences, and frames of pandas and polars, become arrays with one entry for each value, and are put
+back with the types that they had. Which column says whose row it is follows from its name; which
+one might, from its values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Whether what ``load`` makes of one line of a file depends on the other lines.
+"""Whether what is loaded, imported or planned depends on data that it must not read.
 
-Rows that are scaled by their largest value, or coded by the categories that occur, have left the
-plan before the run begins: neighbours of what was loaded do not show it, a file without one line
-does.
+*Loading*: what ``load`` makes of one line of a file must not depend on the other lines. Rows that
+are scaled by their largest value, or coded by the categories that occur, have left the plan before
+the run begins: neighbours of what was loaded do not show it, a file without one line does.
 
-Whether import and plan need the data file, so that plan and public facts may follow from it.
+*Import and plan* must not need the data file, as plan and public facts might follow from it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The runs of one rehearsal, one after the other, and what they show.
-
-The rehearsal: the real run on data and on their neighbours, before anything is published.
+"""A rehearsal: the real run on data and on their neighbours, before anything is published.
 
 The first run is recorded. Then the same releases are given to runs on the same data (what differs
 is hidden randomness), on neighbours (values, touches, groups, control flow and results are

@@ -1,10 +1,9 @@
-"""What is tested of a bare function, and the most promising neighbours to test it on.
+"""How an audit is answered: attacks on subjects, functions, programs and trainings.
 
-Answering an :class:`AuditRequest`: attacks on subjects, functions, programs and trainings.
-
-The command line is answered by :func:`audit`, a project file by :func:`with_planned_audits`, and a
-caller in Python, such as the pytest plugin, by :func:`attack`. All of them draw by
-:func:`attack_subject` and :func:`attack_code`, so that one request has one answer.
+An :class:`AuditRequest` says what is asked. The command line is answered by :func:`audit`, a
+project file by :func:`with_planned_audits`, and a caller in Python, such as the pytest plugin, by
+:func:`attack`. All of them draw by :func:`attack_subject` and :func:`attack_code`, so that one
+request has one answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What changed between two certificates of one subject, and whether it is for the worse.
+"""Outcomes of a check of a project: rows, budgets over subjects, and changes since before.
 
-Budgets: what several subjects release together, against the largest allowed (ε, δ).
-
-What a check of a project found: one row for every subject and every budget.
+There is one row for every subject and every budget. A budget is the largest (ε, δ) that several
+subjects may release together.
 """
 
 from __future__ import annotations

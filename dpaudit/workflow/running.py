@@ -1,6 +1,6 @@
-"""What the owner of the data alone may see of a run, beside the certificate that all may see.
+"""Running a subject through a ledger: its certificate, and what the owner of the data sees.
 
-Running a subject through a ledger.
+The certificate is for everybody, and the owner's part for the owner of the data alone.
 """
 
 from __future__ import annotations

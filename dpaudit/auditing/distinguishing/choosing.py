@@ -1,7 +1,4 @@
-"""Scores that are learned on a pilot.
-
-The choice among scores, on a pilot.
-"""
+"""Which score an audit uses: those that are learned on a pilot, and the choice among all."""
 
 from __future__ import annotations
 

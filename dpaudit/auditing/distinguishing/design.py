@@ -1,16 +1,13 @@
-"""The null hypotheses of an audit, each fed with scores of fresh runs in chunks.
+"""The design of an audit: null hypotheses, runs that they need, and shares of its error.
 
-The null hypothesis of a claimed true-positive rate, tested as it is stated.
+An audit decides all of this before its first run. Null hypotheses are fed with scores of fresh runs
+in chunks.
 
-The ROC curve is concave, from (0, 0) to (1, 1). If it is at most t at a, an event of rates (p, q)
-on the two sides has (1 − q)(1 − t) ≤ (1 − a)(1 − p) where q ≤ a, and a p ≤ t q where q ≥ a. Each of
-the two is a claim of a pure ε on the event, or on its complement. An event that violates both
-refutes; as one of them holds if the claim does, each is tested at the whole error rate (an
-intersection-union test, Berger 1982).
-
-How many runs an audit needs to refute a claim at all.
-
-What an audit decides before its first run: its claim, its scores and the shares of its error.
+*A claimed true-positive rate* is tested as it is stated. The ROC curve is concave, from (0, 0) to
+(1, 1). If it is at most t at a, an event of rates (p, q) on the two sides has (1 − q)(1 − t) ≤ (1 −
+a)(1 − p) where q ≤ a, and a p ≤ t q where q ≥ a. Each of the two is a claim of a pure ε on the
+event, or on its complement. An event that violates both refutes; as one of them holds if the claim
+does, each is tested at the whole error rate (an intersection-union test, Berger 1982).
 """
 
 from __future__ import annotations

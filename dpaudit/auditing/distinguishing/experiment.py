@@ -1,16 +1,12 @@
-"""The stages of an experiment, and the chunks of runs that they are made of.
+"""An experiment: which runs there are, how they are drawn, and how it goes on after a kill.
 
-The journal of an experiment: finished chunks, so that a killed audit goes on where it was.
+An experiment has one release, two neighbours and one seed. Its stages are made of chunks of runs,
+and every chunk has a seed of its own, spawned from the experiment's by stage, side and number of
+the chunk. So its runs are the same in whatever process, order or session they are drawn.
 
-The first line says which experiment it is; every further line holds one finished chunk and a
-checksum. A chunk is known by its place in the experiment, and its runs follow from its own seed:
-one that is missing is run again and is the very same, so no run is lost and none counts twice.
-
-An experiment: one release, two neighbours, one seed, and a generator for every chunk of runs.
-
-Every chunk has a seed of its own, spawned from the experiment's seed by stage, side and number of
-the chunk. So its runs are the same in whatever process, order or session they are drawn, and a
-journal of finished chunks lets an experiment go on after a kill.
+*The journal* of finished chunks: its first line says which experiment it is; every further line
+holds one finished chunk and a checksum. One that is missing is run again and is the very same, so
+no run is lost and none counts twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Outputs whose noise can be made smaller, for forecasts of what would have been found.
+"""The record of an audit, with a forecast of the least fault that it would have found.
 
-What silence is worth: the least fault that an audit would have found.
-
-Forecasts, not evidence: they are computed from the rates that a pilot showed.
-
-From what the runs of an audit showed to its record.
+Forecasts say what silence is worth. They are computed from the rates that a pilot showed, also for
+outputs whose noise is made smaller, and are no evidence.
 """
 
 from __future__ import annotations

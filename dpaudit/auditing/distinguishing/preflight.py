@@ -1,7 +1,4 @@
-"""Whether a batch of runs is what single calls give.
-
-What must be true of any code before it is attacked.
-"""
+"""What must be true of code before it is attacked: batches of runs give what single calls give."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ A score is frozen before the runs that it is tested on, deterministic and pickla
 orders outputs by their likelihood ratio, the fewer runs an audit needs (Neyman and Pearson 1933);
 validity never depends on it.
 
-Which of many columns differ between two samples: for a choice, never as evidence.
-
-Entries that tell only together: by covariances, by a product, by the parity of signs.
+Some entries tell only together: by covariances, by a product, by the parity of signs. Which of many
+columns differ between two samples serves a choice, and is never evidence.
 """
 
 from __future__ import annotations

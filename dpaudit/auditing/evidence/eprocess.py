@@ -1,8 +1,8 @@
-"""Bets against a privacy claim.
+"""E-processes: tests of a privacy claim by betting, which may be stopped at any time.
 
-Scores are cut into ``B`` bins by ``B - 1`` edges. A bet has a gain ``u`` for the bin of ``x``'s
-score and a gain ``v`` for the bin of ``x'``'s score, and multiplies wealth by
-``1 + u[bin(x)] + v[bin(x')]``. For an event ``S`` (a union of bins) and a stake ``lam``::
+*Bets.* Scores are cut into ``B`` bins by ``B - 1`` edges. A bet has a gain ``u`` for the bin of
+``x``'s score and a gain ``v`` for the bin of ``x'``'s score, and multiplies wealth by ``1 +
+u[bin(x)] + v[bin(x')]``. For an event ``S`` (a union of bins) and a stake ``lam``::
 
     forward   u = lam (1_S - delta),   v = -lam exp(epsilon) 1_S
     backward  u = -lam exp(epsilon) 1_S,   v = lam (1_S - delta)
@@ -13,8 +13,6 @@ so that the expected factor is ``1 + lam (p - exp(epsilon) q - delta) <= 1`` if 
 with a lower tail in the other, which adds up their growth instead of averaging their wealth.
 
 The running wealth of a family of bets is an e-process.
-
-Sequential tests of a privacy claim that may be stopped at any time.
 
 **Theorem** (Ville 1939; Shafer, Shen, Vereshchagin and Vovk 2011). Let ``E_0 = 1`` and let ``E_t``
 be a non-negative process with ``E[E_t | past] <= E_{t-1}`` under every distribution of the null

@@ -1,6 +1,7 @@
-"""The largest probability of a monotone region over a privacy null, without a grid's gaps.
+"""The exact test of a privacy claim from two counts: its p-value, lower bound and power.
 
-Under the null ``p <= exp(epsilon) q + delta`` the chance of a region that grows with the count
+*The largest probability of a monotone region over a privacy null, without a grid's gaps.* Under the
+null ``p <= exp(epsilon) q + delta`` the chance of a region that grows with the count
 ``a ~ Bin(n, p)`` and shrinks with ``b ~ Bin(m, q)`` is largest on the boundary
 ``p = k q + delta`` (``k = exp(epsilon)``). What remains is a supremum over the nuisance ``q``, and
 a maximum over grid points would fall short of it. Along the boundary the log likelihood of (a, b)
@@ -14,12 +15,11 @@ cell. A cell of width h overestimates by a factor of only about ``exp(h^2 I / 8)
 information I. The two end cells use monotonicity instead. All sums are exact up to rounding, for
 which the result is raised; counts outside the summed range are added as if they were inside.
 
-One exact test of ``p <= exp(epsilon) q + delta`` from two counts, and its lower bound.
-
-Auditors commonly put a Clopper-Pearson bound on p and another on q, which pays twice. Here the null
-is tested as a whole, unconditionally (as Barnard 1947 and Boschloo 1970 do for ``p = q``): outcomes
-are ordered by a statistic, and the p-value is the largest probability, over the null, of an outcome
-at least as extreme. The statistic is the profile likelihood ratio
+*The test of* ``p <= exp(epsilon) q + delta`` *and its lower bound.* Auditors commonly put a
+Clopper-Pearson bound on p and another on q, which pays twice. Here the null is tested as a whole,
+unconditionally (as Barnard 1947 and Boschloo 1970 do for ``p = q``): outcomes are ordered by a
+statistic, and the p-value is the largest probability, over the null, of an outcome at least as
+extreme. The statistic is the profile likelihood ratio
 
     W(a, b) = min over q of  n KL(a/n || k q + delta) + m KL(b/m || q),    k = exp(epsilon),
 
@@ -32,11 +32,9 @@ The lower bound orders outcomes by ``T(a, b)``, the epsilon at which ``W = z^2 /
 does not depend on the null that is tested, so p-values grow with epsilon and inverting them gives
 the one-sided confidence bound that is largest for this order (Buehler 1957).
 
-What an audit that found nothing would have found: power of the joint test, and fewest runs.
-
-These are forecasts for planning and for reporting silence, computed from assumed probabilities of
-an event; they are not evidence. The critical value is that of the fixed-order joint test, with the
-nuisance interval that the expected counts would give.
+*Power, and fewest runs.* These are forecasts for planning and for reporting silence, computed from
+assumed probabilities of an event; they are not evidence. The critical value is that of the
+fixed-order joint test, with the nuisance interval that the expected counts would give.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
-"""Auditing with one run of the algorithm (Steinke, Nasr and Jagielski 2023).
+"""What one run of an algorithm shows of its privacy by many canaries: four tests of their guesses.
 
-Each of ``m`` canaries is included with probability 1/2, independently. The algorithm runs once; the
-auditor, who sees its output, guesses for ``r`` canaries of its choice whether they were included,
-and ``v`` guesses are right. Under (epsilon, delta)-DP with add-remove (or zero-out) neighbours, v
-is hardly larger than Bin(r, 1 / (1 + exp(-epsilon))).
+*By the number of right guesses* (Steinke, Nasr and Jagielski 2023, *Privacy auditing with one (1)
+training run*). Each of ``m`` canaries is included with probability 1/2, independently. The
+algorithm runs once; the auditor, who sees its output, guesses for ``r`` canaries of its choice
+whether they were included, and ``v`` guesses are right. Under (epsilon, delta)-DP with add-remove
+(or zero-out) neighbours, v is hardly larger than Bin(r, 1 / (1 + exp(-epsilon))).
 
-Privacy curves as a test sees them, and families of curves ordered by strength.
+*Privacy curves as a test sees them.* A curve δ(ε) that holds in both directions says for every
+event S and neighbours P, Q and ε >= 0 that ``P(S) <= e^ε Q(S) + δ(ε)``, and the same of the
+complement with P and Q exchanged. Solved for Q(S), these are lower bounds; their maximum is the
+least Q(S) that P(S) allows.
 
-A curve δ(ε) that holds in both directions says for every event S and neighbours P, Q and ε >= 0
-that ``P(S) <= e^ε Q(S) + δ(ε)``, and the same of the complement with P and Q exchanged. Solved for
-Q(S), these are lower bounds; their maximum is the least Q(S) that P(S) allows.
-
-Auditing with one run against a whole privacy curve (Mahloujifar, Melis and Chaudhuri 2024).
-
-Each of ``m`` canaries is included with probability 1/2, independently; the algorithm runs once, and
-the auditor makes at most ``g`` guesses, of which C are right. Let ``b`` be the concave, increasing
-function with ``P(S) <= b(Q(S))`` for every event S and all neighbours P and Q, that is ``1 - f`` of
-f-DP. With ``p_i = P(C = i)``, for every ``t >= 1``
+*Against a whole privacy curve* (Mahloujifar, Melis and Chaudhuri 2024). Each of ``m`` canaries is
+included with probability 1/2, independently; the algorithm runs once, and the auditor makes at most
+``g`` guesses, of which C are right. Let ``b`` be the concave, increasing function with ``P(S) <=
+b(Q(S))`` for every event S and all neighbours P and Q, that is ``1 - f`` of f-DP. With ``p_i = P(C
+= i)``, for every ``t >= 1``
 
     sum_{i >= t} (i / m) p_i  <=  b( sum_{i >= t - 1} ((g - i) / m) p_i ).
 
@@ -34,12 +33,11 @@ every left side and raises every right side but one, which the rule keeps satisf
 is impossible if more than 1 is needed in all. Abstaining, ``g`` far below ``m``, is what makes the
 bound sharp: it looks at the curve where false positives are rare.
 
-What one run shows if its canaries do not act on each other.
-
-The bounds for any algorithm allow that canaries do, and pay for it. If the score of each canary
-follows from its own membership and independent noise alone, the number of right guesses has an
-exact law, the law of order statistics (the approach of Xiang, Wang, Xiao, Tian and Wang 2025, arXiv
-2509.08704). That is an assumption about the algorithm, and no test of this run can confirm it.
+*If canaries do not act on each other.* The bounds for any algorithm allow that canaries do, and pay
+for it. If the score of each canary follows from its own membership and independent noise alone, the
+number of right guesses has an exact law, the law of order statistics (the approach of Xiang, Wang,
+Xiao, Tian and Wang 2025, arXiv 2509.08704). That is an assumption about the algorithm, and no test
+of this run can confirm it.
 
 *Why.* Under a symmetric trade-off curve the view of each canary is a post-processing of the curve's
 own pair of laws (Blackwell's theorem; Dong, Roth and Su 2022, section 2). Of m independent such
@@ -50,12 +48,10 @@ a(u) = β/u, where β + α = u for a point (α, β) of the curve: both guesses, 
 ones are Bin(r, a(U)) with U from Beta(r + 1, m - r). As a decreases, U is replaced by the lower
 ends of intervals of equal chance, which rounds up.
 
-One test of many numbers of guesses in one run, at no price for how many there are.
-
-Guesses are made in an order, the surest first, which may follow from all that the run gave. After
-r_1 < r_2 < … of them the right ones are counted. Under (ε, δ)-differential privacy the counts
-hardly exceed those of a walk of coins with p = e^ε / (1 + e^ε): for every increasing event A of the
-right guesses on m canaries,
+*Many numbers of guesses at no price for how many there are.* Guesses are made in an order, the
+surest first, which may follow from all that the run gave. After r_1 < r_2 < … of them the right
+ones are counted. Under (ε, δ)-differential privacy the counts hardly exceed those of a walk of
+coins with p = e^ε / (1 + e^ε): for every increasing event A of the right guesses on m canaries,
 
     P(A)  <=  P(A for the coins) + m δ / (1 + e^ε).
 

@@ -1,4 +1,4 @@
-"""Exact tests of drawn noise against a declared law.
+"""Exact tests of drawn noise against its declared law, and the findings that follow.
 
 A mechanism turns every draw into its *tail*, the declared probability of noise at least as large,
 and its sign (:class:`~dpaudit.mechanisms.Tails`). Under the declared law tails are independent and
@@ -10,20 +10,16 @@ uniform, so that
 
 Both are exact at every n; the smaller p-value is doubled for there being two.
 
-Conformance: is the noise that was drawn the noise that was declared?
+*Conformance* is not the question whether the claim holds. A mechanism with other noise than
+declared may still satisfy its claim, and one with the declared noise may break it. So a failure
+here is a finding of its own, *not the declared mechanism*, with an error rate of its own: the tests
+are exact, and the rate is shared over all invocations (Bonferroni).
 
-This is not the question whether the claim holds. A mechanism with other noise than declared may
-still satisfy its claim, and one with the declared noise may break it. So a failure here is a
-finding of its own, *not the declared mechanism*, with an error rate of its own: the tests are
-exact, and the rate is shared over all invocations (Bonferroni).
-
-Noise that comes more than once: few seeds, and entries that share their noise.
-
-Float findings: claims that hold for real numbers and fail for the samples.
-
-They are a verdict class of their own. A claim with such a finding is not *refuted* as mathematics;
-its code leaks through the bits of floating point numbers or the state of a generator. Every test
-states its false-alarm rate, for code without that leak.
+*Float findings* are of claims that hold for real numbers and fail for the samples, and of noise
+that comes more than once: few seeds, and entries that share their noise. They are a verdict class
+of their own. A claim with such a finding is not *refuted* as mathematics; its code leaks through
+the bits of floating point numbers or the state of a generator. Every test states its false-alarm
+rate, for code without that leak.
 """
 
 from __future__ import annotations

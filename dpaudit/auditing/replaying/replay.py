@@ -1,6 +1,4 @@
-"""What must hold of every release when two neighbours are replayed with equal noise.
-
-Replay: both neighbours through the code with the same releases, release by release.
+"""Replays: two neighbours through the code with equal releases, and what must not differ.
 
 The first run is recorded. The second, on the neighbour, uses the same generators, and every release
 gives out *what the first run released*. So all that differs between the two runs is due to the

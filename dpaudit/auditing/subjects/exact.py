@@ -1,13 +1,12 @@
-"""Exact privacy loss of two finite output distributions, in rational arithmetic.
+"""The exact privacy loss of mechanisms with finitely many outputs.
 
 Floats are rationals, so nothing is lost on the way: the curve
 ``delta(k) = sum_i max(p_i - k q_i, 0)`` with ``k = exp(epsilon)`` is convex and piecewise linear,
 and its inverse is found on the piece where it lies.
 
-Exact mode: the true privacy loss where it can be computed. No samples, no confidence level.
-
-Mechanisms with finitely many outputs are enumerated, in rational arithmetic where their
-probabilities are rational. A claim is proved wrong or holds *for this pair*.
+Where the loss can be computed there are no samples and no confidence level. Mechanisms with
+finitely many outputs are enumerated, in rational arithmetic where their probabilities are rational.
+A claim is proved wrong or holds *for this pair*.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The one unit of which an attacker does not know when it takes part; of all others he does.
+"""Attacks on the whole transcript of an algorithm, of which an attacker may not know one unit.
 
-Poisson sampling with rate q takes a unit into each sample independently, so that given the past and
-the samples of all others a release has the density (1 − q) p(o | out) + q p(o | in). Amplified
+*The one unit* of which an attacker does not know when it takes part; of all others he does. Poisson
+sampling with rate q takes a unit into each sample independently, so that given the past and the
+samples of all others a release has the density (1 − q) p(o | out) + q p(o | in). Amplified
 guarantees hold given the others' samples, whatever they are (Zhu, Dong and Wang 2022, Theorem 11):
 who knows them is an adversary they cover. A subset of m of n units is m − 1 of the others and, with
 probability m/n, the unit, else one more of the others: given these, the density is such a mixture
@@ -10,12 +11,10 @@ too, by the coupling behind the theorem for replaced units (Balle, Barthe and Ga
 Who took part in one release must not move the next ones, but through what was released. Then two
 replays with the same releases, the unit in every sample and in none, give all densities.
 
-The whole transcript of an algorithm as one release, and its likelihood ratio as the attack.
-
-The ratio of a transcript is the sum over releases of the log ratio of that release given those
-before; where units are sampled, that of mixtures. An algorithm that releases through a ledger need
-not say how its queries depend on the past: run again on either neighbour with the releases
-*forced*, it computes them itself.
+*The likelihood ratio* of a transcript is the sum over releases of the log ratio of that release
+given those before; where units are sampled, that of mixtures. An algorithm that releases through a
+ledger need not say how its queries depend on the past: run again on either neighbour with the
+releases *forced*, it computes them itself.
 """
 
 from __future__ import annotations
