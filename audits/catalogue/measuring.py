@@ -24,7 +24,7 @@ from audits.result_table import Record, ResultTable, is_failed
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.distinguishing.outputs import BlackBox
-from dpaudit.auditing.evidence.joint import clopper_pearson
+from dpaudit.auditing.evidence.two_counts import clopper_pearson
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord

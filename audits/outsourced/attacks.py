@@ -21,8 +21,8 @@ from audits.outsourced.neighbours import Floats, Neighbours, inward, problem_row
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.evidence.events import PairCounts
-from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
 from dpaudit.auditing.evidence.one_run import one_run_p_value
+from dpaudit.auditing.evidence.two_counts import fewest_runs, joint_lower_bound, joint_p_value
 from dpaudit.base.errors import InputError
 from private_bo import outsourced
 from private_bo.outsourced import CertifiedCurator, Curator, OutsourcingCurator, RowNoise

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import BlackBox, progress_bar
-from dpaudit.auditing.distinguishing.forms import canonical
+from dpaudit.auditing.distinguishing.output_facts import canonical
 from dpaudit.auditing.noise.conformance import Drawn, reused
 from dpaudit.auditing.replaying.recording import own_copy
 from dpaudit.base import files

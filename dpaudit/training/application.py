@@ -59,14 +59,14 @@ def audit_training(request: AuditRequest) -> AuditOutcome:
 def _open_training(operations: Operations, request: Mapping[str, Any]) -> int:
     """Begin a training in a sealed run."""
     require("opacus", "torch", what="a training in a sealed run")
-    from dpaudit.training.gradients.custody import open_training
+    from dpaudit.training.gradients.sealed_operations import open_training
 
     return open_training(operations, request)
 
 
 def _next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
     """Take one step of a training in a sealed run."""
-    from dpaudit.training.gradients.custody import next_gradients
+    from dpaudit.training.gradients.sealed_operations import next_gradients
 
     return next_gradients(operations, request)
 

@@ -21,7 +21,7 @@ from audits.paper_rows.measurement import (
 from audits.paper_rows.recording import Cell as RecordedCell
 from audits.paper_rows.recording import Experiment
 from dpaudit import Ledger, guarantee
-from dpaudit.auditing.evidence.joint import clopper_pearson
+from dpaudit.auditing.evidence.two_counts import clopper_pearson
 from private_bo.gp.types import Array
 from private_bo.outsourced import (
     CertifiedCurator,

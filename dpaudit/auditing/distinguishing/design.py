@@ -31,7 +31,7 @@ from dpaudit.auditing.evidence.events import (
     json_number,
     pilot_size,
 )
-from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound, joint_p_value
+from dpaudit.auditing.evidence.two_counts import fewest_runs, joint_lower_bound, joint_p_value
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms.pairs import Floats

@@ -40,6 +40,7 @@ from dpaudit.auditing.distinguishing.design import (
     require_enough_runs,
     score_tuple,
 )
+from dpaudit.auditing.distinguishing.event_description import Fields
 from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
@@ -48,14 +49,13 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
     Trials,
 )
-from dpaudit.auditing.distinguishing.forms import Form, digests, forms
-from dpaudit.auditing.distinguishing.held import HeldValues
+from dpaudit.auditing.distinguishing.one_sided_values import HeldValues
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
+from dpaudit.auditing.distinguishing.output_facts import Form, digests, forms
+from dpaudit.auditing.distinguishing.output_features import Vocabulary, require_answers
 from dpaudit.auditing.distinguishing.outputs import BlackBox, NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
 from dpaudit.auditing.distinguishing.scores import CodeScore, Score, score_outputs
-from dpaudit.auditing.distinguishing.telling import Fields
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
 from dpaudit.auditing.evidence.events import Both, choose_event, pilot_size
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError

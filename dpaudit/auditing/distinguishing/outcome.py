@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.distinguishing.design import CurveNull, Design, Null, PointNull, RatesNull
+from dpaudit.auditing.distinguishing.event_description import Fields, rates_in_words
 from dpaudit.auditing.distinguishing.experiment import Experiment
 from dpaudit.auditing.distinguishing.preflight import Preflight
 from dpaudit.auditing.distinguishing.scores import (
@@ -25,10 +26,9 @@ from dpaudit.auditing.distinguishing.scores import (
     WhiteBox,
     score_outputs,
 )
-from dpaudit.auditing.distinguishing.telling import Fields, rates_in_words
 from dpaudit.auditing.evidence.eprocess import curve_points, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.events import Both, Event, choose_event, expected_lower_bound
-from dpaudit.auditing.evidence.joint import power, single_ratio
+from dpaudit.auditing.evidence.two_counts import power, single_ratio
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms.pairs import Floats

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.evidence.events import PairCounts
-from dpaudit.auditing.evidence.joint import joint_p_value
+from dpaudit.auditing.evidence.two_counts import joint_p_value
 from dpaudit.auditing.replaying.recording import RecordingNoise, Runnable, Step, whole_streams
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, UnsupportedError

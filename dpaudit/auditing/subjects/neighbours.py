@@ -30,10 +30,10 @@ from dpaudit.auditing.distinguishing.experiment import (
     Side,
     Stage,
 )
-from dpaudit.auditing.distinguishing.forms import forms
+from dpaudit.auditing.distinguishing.output_facts import forms
+from dpaudit.auditing.distinguishing.output_features import Vocabulary, require_answers
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.auditing.distinguishing.scores import Score
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, require_answers
 from dpaudit.auditing.evidence.events import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError, InputError

@@ -14,8 +14,8 @@ import pytest
 
 from dpaudit import AuditPair, InconclusiveError, InputError
 from dpaudit.auditing import BlackBox, audit_release
-from dpaudit.auditing.distinguishing.forms import digests, forms
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary
+from dpaudit.auditing.distinguishing.output_facts import digests, forms
+from dpaudit.auditing.distinguishing.output_features import Vocabulary
 
 RUNS = 2000
 EPSILON = 1.0

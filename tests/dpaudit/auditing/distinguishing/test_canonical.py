@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.auditing.distinguishing.forms import canonical, entry_name
+from dpaudit.auditing.distinguishing.output_facts import canonical, entry_name
 from dpaudit.auditing.distinguishing.outputs import Raised
 
 scalars = (
@@ -175,7 +175,7 @@ def test_any_object_has_a_form(make):
 
 
 def test_what_has_no_room_is_one_fact(monkeypatch):
-    monkeypatch.setattr("dpaudit.auditing.distinguishing.forms.MOST", 10)
+    monkeypatch.setattr("dpaudit.auditing.distinguishing.output_facts.MOST", 10)
     one, other = ({name: [name] for name in map(str, range(start, 50))} for start in (0, 1))
     changed = {**one, "49": ["50"]}
     assert len(canonical(one).facts) <= 12

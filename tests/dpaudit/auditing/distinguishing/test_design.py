@@ -31,7 +31,7 @@ from dpaudit.auditing.distinguishing.design import (
 )
 from dpaudit.auditing.distinguishing.scores import Identity
 from dpaudit.auditing.evidence.events import Direction, Event, PairCounts, pilot_size
-from dpaudit.auditing.evidence.joint import fewest_runs, joint_lower_bound
+from dpaudit.auditing.evidence.two_counts import fewest_runs, joint_lower_bound
 from dpaudit.mechanisms import LaplacePair
 
 CURVE = LaplacePair(1).delta

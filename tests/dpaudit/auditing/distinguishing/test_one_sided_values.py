@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import BlackBox, audit_release
-from dpaudit.auditing.distinguishing.forms import forms
-from dpaudit.auditing.distinguishing.held import HeldValues
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary
+from dpaudit.auditing.distinguishing.one_sided_values import HeldValues
+from dpaudit.auditing.distinguishing.output_facts import forms
+from dpaudit.auditing.distinguishing.output_features import Vocabulary
 from dpaudit.project import AuditPair
 
 RECORDS = AuditPair([31.25, 47.5, "anna", 63.4142], [31.25, 47.5, "bernd", 13.4])

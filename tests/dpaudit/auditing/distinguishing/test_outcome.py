@@ -26,7 +26,7 @@ from dpaudit.auditing.distinguishing.outcome import (
 )
 from dpaudit.auditing.distinguishing.scores import Identity, WhiteBox
 from dpaudit.auditing.evidence.events import Event
-from dpaudit.auditing.evidence.joint import power
+from dpaudit.auditing.evidence.two_counts import power
 from dpaudit.mechanisms import LaplacePair
 
 pytestmark = pytest.mark.unabridged

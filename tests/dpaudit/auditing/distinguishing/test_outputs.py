@@ -19,7 +19,7 @@ import pytest
 
 from dpaudit import AuditPair, InconclusiveError, InputError
 from dpaudit.auditing import BlackBox, audit_release
-from dpaudit.auditing.distinguishing.forms import canonical
+from dpaudit.auditing.distinguishing.output_facts import canonical
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
     Plain,

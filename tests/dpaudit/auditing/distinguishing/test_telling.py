@@ -7,8 +7,8 @@ import pytest
 
 from dpaudit import AuditPair, Claim, InputError
 from dpaudit.auditing import BlackBox, audit_release
+from dpaudit.auditing.distinguishing.event_description import Fields, is_unique, rates_in_words
 from dpaudit.auditing.distinguishing.scores import ColumnScore, FixedScore, Identity
-from dpaudit.auditing.distinguishing.telling import Fields, is_unique, rates_in_words
 from dpaudit.auditing.evidence.events import Direction, Event, PairCounts
 from dpaudit.project import Execution
 from dpaudit.project.audit_request import AuditRequest

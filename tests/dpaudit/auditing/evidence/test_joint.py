@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing.evidence.events import PairCounts
-from dpaudit.auditing.evidence.joint import (
+from dpaudit.auditing.evidence.two_counts import (
     Box,
     Region,
     clopper_pearson,

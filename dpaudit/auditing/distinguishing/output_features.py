@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.forms import Block, Form, Forms, canonical, entry_name
-from dpaudit.auditing.distinguishing.held import NOTHING_HELD, HeldValues
+from dpaudit.auditing.distinguishing.event_description import unique_fields
+from dpaudit.auditing.distinguishing.one_sided_values import NOTHING_HELD, HeldValues
+from dpaudit.auditing.distinguishing.output_facts import Block, Form, Forms, canonical, entry_name
 from dpaudit.auditing.distinguishing.scores import (
     SLAB,
     ColumnScore,
@@ -26,7 +27,6 @@ from dpaudit.auditing.distinguishing.scores import (
     scale,
     scaled,
 )
-from dpaudit.auditing.distinguishing.telling import unique_fields
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 

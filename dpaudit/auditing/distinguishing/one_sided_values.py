@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.forms import Form, Forms, canonical, read_numbers
+from dpaudit.auditing.distinguishing.output_facts import Form, Forms, canonical, read_numbers
 from dpaudit.auditing.evidence.events import Direction, Event, Flags
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair

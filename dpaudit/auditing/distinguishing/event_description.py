@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.forms import Forms, entry_name
+from dpaudit.auditing.distinguishing.output_facts import Forms, entry_name
 from dpaudit.auditing.distinguishing.scores import ColumnScore, Score, differences, score_outputs
 from dpaudit.auditing.evidence.events import Both, Direction, Event, Flags, PairCounts
 from dpaudit.certificate import Claim
