@@ -467,7 +467,7 @@ MUTANTS = (
         "auditing/distinguishing/experiment.py",
         "        if not header.startswith(data[: len(header)]):",
         "        if False:",
-        "tests/dpaudit/auditing/distinguishing/test_journal.py",
+        "tests/dpaudit/auditing/distinguishing/test_experiment.py",
     ),
 )
 
