@@ -3,6 +3,8 @@ from .federated import DPFTSDE as DPFTSDE
 from .federated import FTS as FTS
 from .federated import FTSDE as FTSDE
 from .federated import PlainTS as PlainTS
+from .joint import JointGPUCB as JointGPUCB
+from .joint import LocalJointGPUCB as LocalJointGPUCB
 from .local import ATAGPUCB as ATAGPUCB
 from .local import GPUCB as GPUCB
 from .local import LDPATAGPUCB as LDPATAGPUCB
@@ -24,5 +26,3 @@ from .own import PointSpace as PointSpace
 from .own import optimise as optimise
 from .own import study as study
 from .subjects import SUBJECTS as SUBJECTS
-from .joint import JointGPUCB as JointGPUCB
-from .joint import LocalJointGPUCB as LocalJointGPUCB

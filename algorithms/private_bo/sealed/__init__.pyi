@@ -1,12 +1,12 @@
 from .federated import DPFTS as DPFTS
 from .federated import DPFTSDE as DPFTSDE
 from .federated import FederatedStudy as FederatedStudy
+from .joint import JointGPUCB as JointGPUCB
+from .joint import JointStudy as JointStudy
+from .joint import LocalJointGPUCB as LocalJointGPUCB
+from .joint import LocalJointStudy as LocalJointStudy
 from .local import LDPATAGPUCB as LDPATAGPUCB
 from .local import LDPTGPUCB as LDPTGPUCB
 from .local import LDPMoMAGPUCB as LDPMoMAGPUCB
 from .local import LDPOneBitGP as LDPOneBitGP
 from .local import LocalStudy as LocalStudy
-from .joint import JointGPUCB as JointGPUCB
-from .joint import JointStudy as JointStudy
-from .joint import LocalJointGPUCB as LocalJointGPUCB
-from .joint import LocalJointStudy as LocalJointStudy
