@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
 from dpaudit.accounting import CurvePoint, compose
+from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.base.errors import InputError
@@ -102,6 +103,34 @@ def test_a_spike_between_the_first_points_is_found():
     whole = compose(plan(use(RandomizedResponse(0.3))))
     kept = [mu for mu in np.linspace(0.5, 4, 60) if excess_over_normal(whole, mu, 0.0) is None]
     assert not exceeds_on_a_grid(whole, min(kept), 0.0)
+
+
+class Chords:
+    """A curve that is linear in e^ε between sixteen points of a Gaussian one, times a factor."""
+
+    END, SLACK = 3.0, 1e-5
+
+    def __init__(self, factor: float) -> None:
+        points = [self.END * number / 16 for number in range(17)]
+        claimed = [self.SLACK + (1 - self.SLACK) * gaussian_delta(each) for each in points]
+        self.points, self.deltas = np.exp(points), factor * np.array(claimed)
+
+    def epsilon(self, delta: float) -> Interval:
+        return Interval(None, self.END)
+
+    def delta(self, epsilon: float) -> Interval:
+        return Interval(None, float(np.interp(math.exp(epsilon), self.points, self.deltas)))
+
+
+def gaussian_delta(epsilon: float) -> float:
+    """Balle and Wang 2018, Equation (6), at μ = 1."""
+    return norm.cdf(0.5 - epsilon) - math.exp(epsilon) * norm.cdf(-0.5 - epsilon)
+
+
+def test_what_is_more_between_the_points_alone_is_found():
+    above, below = Chords(1 - 1e-6), Chords(0.9)
+    assert excess_over_normal(above, 1.0, Chords.SLACK) is not None
+    assert excess_over_normal(below, 1.0, Chords.SLACK) is None
 
 
 # Bounds on attacks, against mechanisms whose whole trade-off curve is known
