@@ -455,7 +455,8 @@ def calibrated(found: Calibration, output: Path | None) -> None:
     facts = grid()
     facts.add_row("claim", f"{escape(str(certificate.claim))}: [green]{certificate.verdict}[/]")
     for at, (name, value) in list(found.noise.items())[:20]:
-        reach = f", at most {up(found.reaches[at])} with 95 %" if at in found.reaches else ""
+        often = f"{100 * found.confidence:.6g} %"
+        reach = f", at most {up(found.reaches[at])} with {often}" if at in found.reaches else ""
         facts.add_row(escape(at), f"[bold]{name} = {value!r}[/]{reach}")
     if len(found.noise) > 20:
         facts.add_row("", f"… and {len(found.noise) - 20} more")

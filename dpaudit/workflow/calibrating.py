@@ -89,21 +89,23 @@ class Calibration:
         content: the tables of its plan file.
         noise: parameter and value of each invocation whose noise was sought, by label.
         costs: of multiples of that noise.
+        confidence: with what probability noise is said to reach no further.
     """
 
     certificate: Certificate
     content: Mapping[str, Any]
     noise: Mapping[str, tuple[str, float]]
     costs: tuple[Cost, ...]
+    confidence: float = CONFIDENCE
 
     @property
     def reaches(self) -> dict[str, float]:
-        """How far noise reaches with 95 %, by label, where that is known."""
+        """How far noise reaches with that confidence, by label, where that is known."""
         found = {}
         for label, mechanism in _mechanisms(self.certificate.plan).values():
             if label in self.noise and isinstance(mechanism, AdditiveNoise):
                 with suppress(UnsupportedError):
-                    found[label] = mechanism.accuracy(CONFIDENCE)
+                    found[label] = mechanism.accuracy(self.confidence)
         return found
 
     def save(self, path: Path) -> Path:
@@ -119,7 +121,7 @@ class Calibration:
             "verdict": known["verdict"],
             "noise": [{"at": at, name: value} for at, (name, value) in self.noise.items()],
             "accuracy": [
-                {"at": at, "confidence": CONFIDENCE, "within": each}
+                {"at": at, "confidence": self.confidence, "within": each}
                 for at, each in self.reaches.items()
             ],
             "guarantee": {name: proved[name] for name in ("epsilon", "delta", "accountant")},
@@ -301,7 +303,7 @@ def accurate(
     certificate = certify(plan, subject=subject, claim=claim)
     tables = {"plan": written["plan"], "claim": claim_table(claim)}
     tables |= {"invocation": written["invocation"]}
-    return Calibration(certificate, tables, _noise(plan, written, places), ())
+    return Calibration(certificate, tables, _noise(plan, written, places), (), confidence)
 
 
 def fitting(

@@ -57,6 +57,9 @@ def test_a_threshold_finds_the_least_noise_behind_it(call):
 
 
 def test_a_calibrated_plan_is_written_and_certifies(call):
+    code, out, _ = call("calibrate", "laplace", "--accuracy", "5", "--confidence", "0.99")
+    assert code == 0
+    assert "scale = 1.08573, at most 4.99998 with 99 %" in " ".join(out.split())
     code, out, _ = call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml")
     assert code == 0
     assert "scale = 4.7456" in out
