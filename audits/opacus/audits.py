@@ -37,7 +37,8 @@ from audits.opacus.audited import (
 from audits.opacus.reachable import chance
 from audits.result_table import render
 from dpaudit import privacy_curve
-from dpaudit.auditing.evidence.events import Event, expected_lower_bound, pilot_size
+from dpaudit.auditing.distinguishing.design import pilot_size
+from dpaudit.auditing.evidence.events import Event, expected_lower_bound
 from dpaudit.auditing.evidence.two_counts import joint_lower_bound
 from dpaudit.training.membership import audit_scores
 

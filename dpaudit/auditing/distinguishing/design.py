@@ -29,10 +29,10 @@ from dpaudit.auditing.evidence.events import (
     Event,
     PairCounts,
     json_number,
-    pilot_size,
 )
 from dpaudit.auditing.evidence.two_counts import fewest_runs, joint_lower_bound, joint_p_value
 from dpaudit.base.errors import InputError
+from dpaudit.base.validate import integer_at_least
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms.pairs import Floats
 
@@ -40,6 +40,20 @@ KEPT = 10_000
 """Scores a side that are kept, about."""
 
 Words = Callable[[Event], str | None]
+
+
+def pilot_size(runs: int) -> int:
+    """Tell how many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
+
+    Example:
+        >>> pilot_size(10_000), pilot_size(300), pilot_size(20)
+        (1000, 50, 5)
+
+    Raises:
+        InputError: if there are fewer than 2 runs, which cannot be split.
+    """
+    integer_at_least(2, runs=runs)
+    return max(1, runs // 10, min(50, runs // 4))
 
 
 def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
@@ -526,8 +540,8 @@ class Design:
     def pilot(self, shape: tuple[int, ...], runs: int) -> int:
         """Of ``runs`` a side, those on which event (and, for arrays, score) are chosen.
 
-        None where the audit may stop early and nothing is to be learned: a sequential test can
-        begin with the first run.
+        0 where the audit may stop early and nothing is to be learned: a sequential test can begin
+        with the first run.
         """
         arrays = math.prod(shape) > 1
         if self.stop_early and (len(self.scores) > len(self.own) or not arrays):

@@ -37,6 +37,7 @@ from dpaudit.auditing.distinguishing.design import (
     PointNull,
     RatesNull,
     learner_for,
+    pilot_size,
     require_enough_runs,
     score_tuple,
 )
@@ -56,7 +57,7 @@ from dpaudit.auditing.distinguishing.output_features import Vocabulary, require_
 from dpaudit.auditing.distinguishing.outputs import BlackBox, NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
 from dpaudit.auditing.distinguishing.scores import CodeScore, Score, score_outputs
-from dpaudit.auditing.evidence.events import Both, choose_event, pilot_size
+from dpaudit.auditing.evidence.events import Both, choose_event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim

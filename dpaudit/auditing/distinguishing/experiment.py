@@ -237,7 +237,7 @@ Encoder = Callable[[Sequence[Any]], NDArray[Any]]
 
 CHILDREN = 8
 """Child processes that draw the tests of a side, one after the other; 0 for none. What they give is
-the same. A pilot has a quarter of them."""
+the same. A pilot has a quarter of the children."""
 
 
 def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:

@@ -453,17 +453,3 @@ def choose_event(
         if promises[index] > best:
             best, chosen = float(promises[index]), pilot.event(index, direction)
     return chosen
-
-
-def pilot_size(runs: int) -> int:
-    """Tell how many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
-
-    Example:
-        >>> pilot_size(10_000), pilot_size(300), pilot_size(20)
-        (1000, 50, 5)
-
-    Raises:
-        InputError: if there are fewer than 2 runs, which cannot be split.
-    """
-    integer_at_least(2, runs=runs)
-    return max(1, runs // 10, min(50, runs // 4))

@@ -9,7 +9,8 @@ grid: none is refused, cut or wrapped, so that nothing of a value shows but thro
 Rounding moves every entry by at most half a grid step, so neighbours come to lie further apart; a
 mechanism widens its noise to pay for it, so that its guarantee is not above the declared one
 (:func:`~dpaudit.ledger.samplers.exact.laplace_scale`,
-:func:`~dpaudit.ledger.samplers.exact.normal_scale`).
+:func:`~dpaudit.ledger.samplers.exact.normal_scale`). How fine the grid is,
+:mod:`dpaudit.ledger.exact_noise` says.
 """
 
 from __future__ import annotations

@@ -27,10 +27,11 @@ from dpaudit.auditing.distinguishing.design import (
     PointNull,
     RatesNull,
     learner_for,
+    pilot_size,
     require_enough_runs,
 )
 from dpaudit.auditing.distinguishing.scores import Identity
-from dpaudit.auditing.evidence.events import Direction, Event, PairCounts, pilot_size
+from dpaudit.auditing.evidence.events import Direction, Event, PairCounts
 from dpaudit.auditing.evidence.two_counts import fewest_runs, joint_lower_bound
 from dpaudit.mechanisms import LaplacePair
 
