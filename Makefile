@@ -13,7 +13,7 @@ SOURCES := pyproject.toml constraints.txt
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
-	@echo "make test        install with the development extras and run the tests (six minutes on two cores)"
+	@echo "make test        install with the development extras and run the tests (twenty minutes on two cores)"
 	@echo "make test-pages  the commands of all pages, and slices of the benchmarks (some minutes)"
 	@echo "make pythons     sealed runs on each Python found of 3.12 or later (some minutes; OTHERS=\"python3.13 …\")"
 	@echo "make processors [CORES=\"Haswell SkylakeX Nehalem\"]"
