@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +41,10 @@ from private_bo.base import Study, load_named
 from private_bo.redacted_errors import redact
 
 _AT, _SCORE = "objective", "score"
-_SECRET = "How many runs there were, and what shows it, such as the time that a search took."
+_SECRET = (
+    "How many runs there were, that some failed, and what shows it: the time that the search took, "
+    "and whatever the objective keeps, writes or counts."
+)
 _ATTRIBUTE = "dpaudit certificate"
 
 
@@ -103,9 +107,10 @@ class PrivateTrials(Checked):
 
     @property
     def sensitivity(self) -> float:
-        """How far one unit moves a mean; with 2^-30 more for the rounding of the mean."""
+        """How far one unit moves a mean; with some more for the rounding of the mean."""
         width = math.nextafter(self.bounds[1] - self.bounds[0], math.inf)
-        return width if self.units == 1 else width / self.units * (1.0 + 2.0**-30)
+        more = max(2.0**-30, self.units * 2.0**-50)
+        return width if self.units == 1 else width / self.units * (1.0 + more)
 
     @cached_property
     def mechanism(self) -> Laplace | Gaussian:
@@ -163,22 +168,44 @@ class PrivateTrials(Checked):
         Raises:
             InputError: if a value is no finite number, or there are not ``units`` units.
         """
-        own = np.clip(np.atleast_1d(validate.private(values)).astype(float), *self.bounds)
+        return self.bounds[0] + self.above(values, units)
+
+    def above(self, values: ArrayLike, units: Sequence[str] | None = None) -> float:
+        """How far the mean lies above the lower bound: what noise is added to.
+
+        It is computed from values above that bound, so that it is rounded as their range is, and
+        not as bounds are that lie far from 0. Arguments and errors are those of :meth:`mean`.
+        """
+        low, high = self.bounds
+        own = np.clip(np.atleast_1d(validate.private(values)).astype(float), low, high) - low
         names = range(own.size) if units is None else _listed(units)
         if len(names) != own.size:
             raise InputError(f"units has {len(names)} names for {own.size} values; give as many.")
-        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        of = np.array([places[name] for name in names], dtype=np.intp)
+        of = np.array(names, dtype=np.intp)
         if own.ndim != 1 or of.max(initial=-1) + 1 != self.units:
             raise InputError(f"values must be those of {self.units} units, one number a row.")
-        return math.fsum(np.bincount(of, own) / np.bincount(of)) / self.units
+        means = np.minimum(np.bincount(of, own) / np.bincount(of), high - low)
+        return math.fsum(means) / self.units
 
 
-def _listed(units: Any) -> list[Any]:
-    found = [] if isinstance(units, str | bytes) or not isinstance(units, Iterable) else [*units]
-    if not found or not all(isinstance(each, Hashable) for each in found):
+def _listed(units: Any) -> list[int]:
+    """Whose each value is, by numbers in order of first sight; no words of a name are told."""
+    found: list[int] = []
+    if isinstance(units, Iterable) and not isinstance(units, str | bytes):
+        with suppress(Exception):
+            places: dict[Any, int] = {}
+            found = [places.setdefault(name, len(places)) for name in units]
+    if not found:
         raise InputError(f"units is a {type(units).__name__}; it must be a list of names.")
     return found
+
+
+def _told(found: Any) -> tuple[Any, ...]:
+    """What an objective gave: values, or a pair of them and whose they are."""
+    told = found if isinstance(found, tuple) else (found,)
+    if len(told) not in {1, 2}:
+        raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
+    return told
 
 
 class PrivateStudy:
@@ -215,23 +242,49 @@ class PrivateStudy:
             settings: as for ``optuna.create_study``.
 
         Raises:
+            InputError: if the direction is another, or a stored study has values that the ledger
+                did not release.
             UnsupportedError: if Optuna is not installed (extra ``optuna``).
         """
-        optuna = self._optuna = optional_import("optuna", "optuna", what="a private study")
+        self._optuna = optional_import("optuna", "optuna", what="a private study")
         self.private = validate.instance(PrivateTrials, private=private)
+        if direction not in ("maximize", "minimize"):
+            raise InputError(f"direction is {direction!r:.80}; it must be maximize or minimize.")
+        if "directions" in settings:
+            raise InputError("directions is given; give direction, as a trial has one value.")
         own = Ledger(private.plan(), journal=journal) if ledger is None else ledger
         self.ledger = validate.instance(Ledger, ledger=own)
+        self.study = self._made(direction=direction, sampler=sampler, **settings)
+        self._require_own_trials()
+
+    def _made(self, **settings: Any) -> Any:
+        """A study of Optuna with one direction; without the line that tells its random name."""
+        optuna = self._optuna
         loud = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)  # else two runs print two random names
-        self.study = optuna.create_study(direction=direction, sampler=sampler, **settings)
-        optuna.logging.set_verbosity(loud)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            return optuna.create_study(**settings)
+        finally:
+            optuna.logging.set_verbosity(loud)
+
+    def _require_own_trials(self) -> None:
+        """Refuse a stored study with values that other ledgers released."""
+        known = sum(each.values is not None for each in self.study.trials)
+        if known > len(self.ledger):
+            raise InputError(
+                f"the study has {known} values and its ledger made {len(self.ledger)} releases; "
+                "give it a name of its own, or the ledger that made them."
+            )
 
     def optimize(
         self,
         space: Callable[[Any], Mapping[str, Any]],
         objective: Callable[[Mapping[str, Any]], ArrayLike | tuple[ArrayLike, Any]],
     ) -> None:
-        """Run all trials that are left.
+        """Run all trials that are left; with ``runs``, a secret number of runs of the candidates.
+
+        A run that fails then has lost, and the search goes on: which runs fail is as private as
+        their values. Only where all fail is one sentence told.
 
         Args:
             space: suggests parameters with Optuna's trial, of public facts alone.
@@ -253,36 +306,36 @@ class PrivateStudy:
         while len(self.study.trials) < self.private.trials:
             trial = self.study.ask()
             try:
-                found = redact(objective)(space(trial))
-                told = found if isinstance(found, tuple) else (found,)
-                if len(told) not in {1, 2}:
-                    raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
-                self.tell(trial, *told)
+                self.tell(trial, *_told(redact(objective)(space(trial))))
             except BaseException:
                 self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
                 raise
 
     def _select(self, space: Callable[[Any], Mapping[str, Any]], objective: Any) -> None:
-        """Score candidates in secret, and tell Optuna the best; the others are pruned."""
-        states = self._optuna.trial.TrialState
-        trials = [self.study.ask() for _ in range(self.private.trials)]
+        """Score candidates in secret, and tell Optuna the best; the others are pruned.
+
+        Candidates are drawn in a study that nobody keeps, and all trials are added after the last
+        run, so that no date of a trial shows how long the runs took.
+        """
+        states, create = self._optuna.trial.TrialState, self._optuna.trial.create_trial
+        scratch = self._made(direction=self.study.direction, sampler=self.study.sampler)
+        trials = [scratch.ask() for _ in range(self.private.trials)]
         candidates = [space(trial) for trial in trials]
         sign = 1.0 if self.study.direction is self._optuna.study.StudyDirection.MAXIMIZE else -1.0
 
         def run(place: int, ledger: Ledger) -> tuple[float, None]:
-            found = redact(objective)(candidates[place])
-            mean = self.private.mean(*found if isinstance(found, tuple) else (found,))
-            return sign * float(ledger.release(self.private.mechanism, mean, at=_SCORE)), None
+            found = redact(objective)(dict(candidates[place]))
+            above = self.private.above(*_told(found))
+            return sign * float(ledger.release(self.private.mechanism, above, at=_SCORE)), None
 
-        best = None
-        try:
-            best = self.ledger.select(run, range(len(trials)), at=_AT)
-        finally:
-            for place, trial in enumerate(trials):
-                if best is not None and place == best.candidate:
-                    self.study.tell(trial, sign * best.score)
-                else:
-                    self.study.tell(trial, state=states.PRUNED)
+        best = self.ledger.select(run, range(len(trials)), at=_AT)
+        for place, trial in enumerate(trials):
+            about = {"params": trial.params, "distributions": trial.distributions}
+            if best is not None and place == best.candidate:
+                value = self.private.bounds[0] + sign * best.score
+                self.study.add_trial(create(state=states.COMPLETE, value=value, **about))
+            else:
+                self.study.add_trial(create(state=states.PRUNED, **about))
 
     def tell(self, trial: Any, values: ArrayLike, units: Any = None) -> float:
         """Release the mean of private values, and tell Optuna the release.
@@ -306,12 +359,13 @@ class PrivateStudy:
             raise InputError(f"trial is a {type(trial).__name__}; it must be of study.ask().")
         if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
             raise InputError(f"trial {trial.number} has been told already; ask for another.")
-        mean = self.private.mean(values, None if local else units)
+        above = self.private.above(values, None if local else units)
         released = self.ledger.release(
-            self.private.mechanism, mean, unit=units if local else None, at=_AT
+            self.private.mechanism, above, unit=units if local else None, at=_AT
         )
-        self.study.tell(trial, float(released))
-        return float(released)
+        value = self.private.bounds[0] + float(released)
+        self.study.tell(trial, value)
+        return value
 
     def result(self) -> RunResult:
         """The best trial by releases, and all of them."""

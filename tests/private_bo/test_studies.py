@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from itertools import product
 from traceback import format_exception
 
 import numpy as np
@@ -264,6 +267,72 @@ def test_without_optuna_it_is_one_sentence(monkeypatch) -> None:
         PrivateStudy(central())
 
 
+def test_dates_of_trials_do_not_show_how_many_runs_there_were() -> None:
+    """All trials are added after the last run, so that none is older than one."""
+    ended = []
+
+    def objective(found):
+        ended.append(datetime.now())
+        return np.full(10, found["x"])
+
+    study = seeded(central(trials=20, runs=GEOMETRIC))
+    study.optimize(line, objective)
+    for trial in study.study.trials:
+        assert min(trial.datetime_start, trial.datetime_complete) >= max(ended)
+
+
+@pytest.mark.parametrize("bounds", [(1e16, 1e16 + 2), (-(2.0**52), 1.0 - 2.0**52), (0.1, 0.3)])
+def test_rounding_moves_a_value_by_no_more_than_declared(bounds) -> None:
+    """In exact arithmetic, where bounds lie so far from 0 that a mean is rounded to one of them."""
+    private = central(units=3, bounds=bounds)
+    at_most = Fraction(private.sensitivity)
+    for others in product(np.linspace(*bounds, 5), repeat=2):
+        low, high = (Fraction(private.above([*others, end])) for end in bounds)
+        assert 0 <= high - low <= at_most
+
+
+def test_a_stored_study_with_other_values_is_refused(tmp_path) -> None:
+    settings = {"storage": f"sqlite:///{tmp_path}/study.db", "study_name": "mine"}
+    first = seeded(central(), **settings)
+    first.optimize(line, lambda _: np.zeros(10))
+    with pytest.raises(InputError, match="the study has 4 values and its ledger made 0 releases"):
+        seeded(central(), load_if_exists=True, **settings)
+    again = PrivateStudy(central(), ledger=first.ledger, load_if_exists=True, **settings)
+    assert len(again.study.trials) == 4
+
+
+def test_a_sampler_that_ends_a_search_can_tell_the_best_run() -> None:
+    grid = optuna.samplers.GridSampler({"x": [0.1, 0.9]}, seed=0)
+    study = seeded(central(trials=5, epsilon=50.0, runs=GEOMETRIC), sampler=grid)
+    study.optimize(line, lambda found: np.full(10, found.pop("x")))
+    assert study.study.best_params["x"] in (0.1, 0.9)
+    assert len(study.study.trials) == 5
+
+
+def test_very_many_runs_have_a_noise_too() -> None:
+    for law in (NegativeBinomialRuns(gamma=0.999), NegativeBinomialRuns(gamma=1e-4)):
+        private = central(trials=3, runs=law)
+        assert guarantee(private.plan(), 0.0).epsilon <= 1.0
+
+
+class Wordy:
+    def __hash__(self) -> int:
+        raise ValueError("row 3 is 17.5")
+
+
+def wordy():
+    yield "ann"
+    raise ValueError("row 3 is 17.5")
+
+
+@pytest.mark.parametrize("names", [[Wordy()] * 10, wordy()])
+def test_words_of_names_are_not_told(names) -> None:
+    study = seeded(central())
+    with pytest.raises(InputError, match="must be a list of names") as told:
+        study.tell(study.study.ask(), np.zeros(10), names)
+    assert "17.5" not in "".join(format_exception(told.value))
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
@@ -294,6 +363,9 @@ def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> 
         (lambda study: study.optimize(None, line), "space is a NoneType; it must be a function"),
         (lambda study: study.optimize(line, None), "objective is a NoneType"),
         (lambda study: study.optimize(line, lambda _: ()), "objective gave 0 things"),
+        (lambda study: study.optimize(line, lambda _: (1, 2, 3)), "objective gave 3 things"),
+        (lambda _: PrivateStudy(central(), direction="up"), "direction is 'up'; it must be"),
+        (lambda _: PrivateStudy(central(), directions=["minimize"] * 2), "directions is given"),
         (lambda _: PrivateStudy(None), "private is a NoneType; it must be a PrivateTrials"),
         (lambda _: PrivateStudy(central(), ledger=3), "ledger is a int; it must be a Ledger"),
     ],

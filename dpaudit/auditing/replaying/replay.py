@@ -288,6 +288,7 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
 
     Example:
         >>> from dpaudit import Laplace, Plan, Invocation, PrivacyUnit, AddRemove, TrustModel
+        >>> from dpaudit.auditing.replaying.recording import Routine
         >>> noise = Laplace(1.0)
         >>> plan = Plan.of(Invocation(noise, 1.0, PrivacyUnit("row"), AddRemove(),
         ...                           TrustModel.CENTRAL, at="total"))

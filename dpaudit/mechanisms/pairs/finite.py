@@ -200,7 +200,8 @@ def profile_masses(
     if not x.size:
         return np.zeros(1), np.zeros(1), np.zeros(1), 1.0
     tops = (np.expm1(x) + 2 * y) / (np.exp(x) + 1)
-    hull = [(0.0, min(at_zero, float(tops.min())) * (1 + 1e-12))]
+    # More would make the first chord steeper than a law allows, as a point may be near 0.
+    hull = [(0.0, min(at_zero, float(tops.min())) * (1 + 1e-15))]
     for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
         if point[1] >= hull[-1][1]:
             continue
