@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from audits.paper_rows.measurement import Verdict
-from audits.paper_rows.pictures import pictures_of
+from audits.paper_rows.pictures import picture_of_trust, pictures_of
 from audits.paper_rows.recording import Recording, Spot, command_of, experiments
 from audits.paper_rows.rows import PAPERS
 from audits.result_table import Record, render
@@ -79,6 +79,7 @@ class Page:
             undecided=UNDECIDED,
             sections=[section for section in sections if section[1]],
             records=list(self.sources),
+            trust=Markup(picture_of_trust()),
         )
 
 

@@ -25,6 +25,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 18, 22, 34
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
 """Okabe and Ito's, which most colour-blind readers tell apart."""
 _LEGEND = 14
+_TRUST = Path(__file__).parents[2] / "docs" / "examples" / "regret.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,18 @@ def pictures_of(records: Mapping[str, Recording], name: str) -> Iterator[str]:
             yield drawn(title, lines, known.rounds, known.regret)
     for exponent, printed in TABLES.get(name.removeprefix("outsourced-"), {}).items():
         yield _table_of_r(record, exponent, printed)
+
+
+def picture_of_trust() -> str:
+    """Regret against ε by trust model, ours and published, on functions that are of no paper."""
+    record = files.load_json(_TRUST, what="record")
+    lines = []
+    for name, cells in record.items():
+        shares = 100 * np.array(list(cells.values()))
+        error = shares.std(axis=1, ddof=1) / math.sqrt(shares.shape[1])
+        x = np.array([float(epsilon) for epsilon in cells])
+        lines.append(Line(name, x, shares.mean(axis=1), error, dashed="published" in name))
+    return drawn("Regret by trust model", lines, "ε of one user", "% of random play")
 
 
 def _name(cell: str) -> str:

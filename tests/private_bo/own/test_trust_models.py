@@ -1,0 +1,47 @@
+"""The table of regret by trust model: what the page says is what was recorded, and it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.trust_models import EPSILONS, METHODS, draw, measure, shown
+
+ROOT = Path(__file__).parents[3]
+RECORD = ROOT / "docs" / "examples" / "regret.json"
+
+
+def test_the_page_says_what_was_recorded() -> None:
+    page = (ROOT / "docs" / "own-problems.md").read_text()
+    record = json.loads(RECORD.read_text())
+    assert set(record) == set(METHODS)
+    for name, cells in record.items():
+        assert all(len(each) == 24 for each in cells.values())
+        assert f"| {name} | {' | '.join(map(shown, cells.values()))} |" in page
+
+
+def test_a_record_is_drawn_the_same_each_time(tmp_path) -> None:
+    record = json.loads(RECORD.read_text())
+    for name in ("one.svg", "two.svg"):
+        draw(record, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+@pytest.mark.pages
+def test_a_spot_of_the_record_comes_out_again() -> None:
+    """Three cells of one function; on another processor a search may take other turns."""
+    record = json.loads(RECORD.read_text())
+    for name in ("joint (a trusted server)", "local (nobody)", "joint, JointGPUCB (published)"):
+        found = METHODS[name](2000, 1.0)
+        assert found == pytest.approx(record[name]["1"][0], abs=0.1)
+
+
+def test_a_table_is_measured(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "tests.benchmarks.trust_models.METHODS", {"no privacy": lambda seed, epsilon: 0.1}
+    )
+    found = measure(2)
+    assert list(found["no privacy"]) == [f"{each:g}" for each in EPSILONS]
+    assert "| no privacy | 10 ± 0 |" in capsys.readouterr().out
