@@ -48,7 +48,9 @@ def _named(by: str | None) -> str | None:
 
 By = Annotated[str | None, option("--by", "NAME", _BY, callback=_named)]
 OneDataSet = Annotated[str | None, option("--dataset", "NAME", "Name of the data set.")]
-Period = Annotated[str | None, option("--period", "FROM..TO", "The days whose data are read.")]
+Period = Annotated[
+    str | None, option("--period", "DAYS", "The days whose data are read, as 2026-W47 or FROM..TO.")
+]
 Purpose = Annotated[str | None, option("--purpose", "TEXT", "What it is for.")]
 Approved = Annotated[str, option("--approved", "NAME", "Who approved it.")]
 Request = Annotated[str | None, option("--request", "ID", "The same request is charged once.")]

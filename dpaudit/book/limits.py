@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -108,23 +109,46 @@ def joint_buckets(window: str, bucket: str) -> tuple[str, ...]:
 
 
 def span_of(text: str | None, today: date) -> Span:
-    """Return the days whose data are read: ``FROM..TO`` or one day, today where nothing is said.
+    """Return the days whose data are read; today where nothing is said.
+
+    It is a day, a week, a month or a year, or two of them with ``..`` between, from the first day
+    of the one to the last day of the other.
+
+    >>> [day.isoformat() for day in span_of("2026-W47", date(2026, 11, 23))]
+    ['2026-11-16', '2026-11-22']
 
     Raises:
         InputError: if it is something else, or too long.
     """
-    first, _, last = (text or today.isoformat()).partition("..")
+    first, dots, last = (text or today.isoformat()).partition("..")
     try:
-        span = date.fromisoformat(first), date.fromisoformat(last or first)
-    except ValueError:
+        span = _days(first)[0], _days(last if dots else first)[1]
+    except (ValueError, OverflowError):
         raise InputError(
-            f"period is {shown(text)}; it must be like 2026-11-16..2026-11-22."
+            f"period is {shown(text)}; it must be a day, a week, a month or a year, such as "
+            "2026-11-16, 2026-W47, 2026-11 or 2026, or two of them, as 2026-11-16..2026-11-22."
         ) from None
     if not 0 <= (span[1] - span[0]).days < _MOST_DAYS:
         raise InputError(
             f"period is {shown(text)}; it must end after it begins, within {_MOST_DAYS} days."
         )
     return span
+
+
+def _days(text: str) -> Span:
+    """Return the first and the last day of a day, a week, a month or a year."""
+    if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        day = date.fromisoformat(text)
+        return day, day
+    if re.fullmatch("[0-9]{4}-W[0-9]{2}", text):
+        monday = date.fromisoformat(text)
+        return monday, monday + timedelta(6)
+    if re.fullmatch("[0-9]{4}", text):
+        return date(int(text), 1, 1), date(int(text), 12, 31)
+    if not re.fullmatch("[0-9]{4}-[0-9]{2}", text):
+        raise ValueError(text)
+    first = date.fromisoformat(f"{text}-01")
+    return first, first.replace(day=monthrange(first.year, first.month)[1])
 
 
 Cost = tuple[int, ...]

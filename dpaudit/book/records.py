@@ -172,7 +172,8 @@ class Release(TableRecord):
         by: who asked.
         approved: who approved; of a release that had to be approved, the second person.
         purpose: what it is for.
-        period: the days whose data are read, ``FROM..TO``; empty for the day it was reserved.
+        period: the days whose data are read, as ``FROM..TO`` or ``2026-W47``; empty for the day on
+            which it was reserved.
         made: when it was reserved, ISO 8601 in UTC.
         charged: by the name of each budget the buckets and the cost.
         status: how far it has come.

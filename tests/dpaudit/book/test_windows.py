@@ -43,6 +43,26 @@ def test_windows_that_are_none(window):
 def test_spans():
     assert span_of(None, DAY) == (DAY, DAY)
     assert span_of("2026-11-16..2026-11-22", DAY) == (date(2026, 11, 16), date(2026, 11, 22))
-    for wrong in ("2026-11-22..2026-11-16", "1990-01-01..2026-01-01", "monday", "2026-13-01"):
+    assert span_of("2026-W47", DAY) == (date(2026, 11, 16), date(2026, 11, 22))
+    assert span_of("2026-W53..2027-W01", DAY) == (date(2026, 12, 28), date(2027, 1, 10))
+    assert span_of("2024-02", DAY) == (date(2024, 2, 1), date(2024, 2, 29))
+    assert span_of("2025..2026-03", DAY) == (date(2025, 1, 1), date(2026, 3, 31))
+    wrongs = ("2026-11-22..2026-11-16", "1990-01-01..2026-01-01", "monday", "2026-13-01", "2026-13")
+    for wrong in (
+        *wrongs,
+        "2026-W47-3",
+        "20261116",
+        "2026-W54",
+        "2026..",
+        "0000",
+        "٢٠٢٦",
+        "9999-W52",
+    ):
         with pytest.raises(InputError, match="period is"):
             span_of(wrong, DAY)
+
+
+def test_a_week_that_is_named_charges_all_its_days():
+    week = span_of("2026-W47", DAY)
+    assert charged_buckets("week", week, DAY) == ("2026-W47",)
+    assert charged_buckets("day", week, DAY) == tuple(f"2026-11-{day}" for day in range(16, 23))
