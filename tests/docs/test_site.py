@@ -60,7 +60,7 @@ def test_links_within_the_site_lead_to_pages(pages):
         for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text):
             there = (Path("/") / page).parent / link
             there = str(there.resolve().relative_to("/"))
-            picture = there.endswith(".png") and (HOME.parents[1] / there).is_file()
+            picture = there.endswith((".png", ".svg")) and (HOME.parents[1] / there).is_file()
             assert there in pages or picture, (page, link)
 
 
