@@ -77,7 +77,7 @@ def test_nothing_is_written_over_a_device_or_a_pipe(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("/dev/null")
     for path in (pipe, link, "/dev/null", "/dev/stdout"):
-        with pytest.raises(InputError, match="is no regular file"):
+        with pytest.raises(InputError, match="is not a regular file"):
             files.write(path, "x")
     assert pipe.is_fifo()
     assert link.is_symlink()

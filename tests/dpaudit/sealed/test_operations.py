@@ -579,7 +579,7 @@ def test_the_owner_is_told_no_more_than_a_message_holds_whatever_the_rows_are(
         wide = asked.data.vector(["age"]).linear([[1]] * 10_000)
         for number in range(209):
             wide.tell_owner(f"mean {number}")
-        with pytest.raises(InputError, match="the owner is told at most 2097152 numbers"):
+        with pytest.raises(InputError, match="the owner takes at most 2097152 numbers"):
             wide.tell_owner("one more")
 
 

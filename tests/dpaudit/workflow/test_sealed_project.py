@@ -149,7 +149,7 @@ if not Path("/proc/1").exists():
 Path({str(mark)!r}).touch()
 """
     entry = SubjectEntry(name="x", target=written(project, first=first), code=Code.SEALED)
-    with pytest.raises(InputError, match="this is no SealedSubject"):
+    with pytest.raises(InputError, match="this is not a SealedSubject"):
         certify_entry(entry)
     assert not mark.exists()
     with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
@@ -278,7 +278,7 @@ def test_a_public_file_that_is_swapped_for_a_link_is_not_copied(
     (tmp_path / "hidden.csv").write_text(HIDDEN)
     assert public_files.read_public(tmp_path / "project", "in/prices.csv")[1].data == b"1"
     between(monkeypatch, public, swaps(public, tmp_path / "hidden.csv")[way], lambda: None)
-    with pytest.raises(InputError, match=r"'in/prices\.csv' is no file beside the code"):
+    with pytest.raises(InputError, match=r"'in/prices\.csv' is not a file beside the code"):
         public_files.read_public(tmp_path / "project", "in/prices.csv")
 
 
