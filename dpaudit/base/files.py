@@ -62,7 +62,7 @@ def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        InputError: if it is missing, too large, or no regular file.
+        InputError: if it is missing, too large, or not a regular file.
     """
     with opened(path, what=what) as file:
         size = os.fstat(file.fileno()).st_size
@@ -244,5 +244,5 @@ def refuse_special(path: Path) -> None:
         reason = getattr(error, "strerror", None) or "it is not a path, or needs PYTHONUTF8=1"
         raise InputError(f"output {shown(path)} cannot be written: {reason}.") from None
     if special:
-        what = "a folder" if path.is_dir() else "no regular file"
+        what = "a folder" if path.is_dir() else "not a regular file"
         raise InputError(f"output {shown(path)} is {what}; give the path of a file.")

@@ -39,7 +39,7 @@ def test_bad_json_is_one_sentence(text, message):
 
 
 def test_special_files_are_refused_and_a_byte_order_mark_is_not(tmp_path):
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         files.read_text("/dev/zero", what="file")
     path = tmp_path / "bom.json"
     path.write_bytes(b"\xef\xbb\xbf[1]")
