@@ -1,6 +1,7 @@
 """An event chosen on the first runs, and bounded on the rest: the two halves of one audit."""
 
-from dpaudit.auditing.evidence.events import as_scores, choose_event, pilot_size
+from dpaudit.auditing.distinguishing.design import pilot_size
+from dpaudit.auditing.evidence.events import as_scores, choose_event
 from dpaudit.auditing.evidence.two_counts import joint_lower_bound
 
 
