@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import binom, laplace, norm
 from split_bounds import split_lower_bound
 
+from dpaudit.auditing.distinguishing.design import pilot_size
 from dpaudit.auditing.evidence.events import (
     Direction,
     Event,
@@ -23,7 +24,6 @@ from dpaudit.auditing.evidence.events import (
     choose_event,
     confidence_failure,
     json_number,
-    pilot_size,
     smooth_rates,
 )
 from dpaudit.base.errors import InputError
