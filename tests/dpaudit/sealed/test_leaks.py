@@ -468,10 +468,10 @@ REFUSALS = {
     "JunkFindings": "finding lacks the key 'severity', which it needs.",
     "JunkFact": "finding is 5; it must be a table.",
     "JunkPlan": "invocation lacks the key 'mechanism', which it needs.",
-    "HalfCharacter": "the process of the code sent what no file can hold",
+    "HalfCharacter": "the process of the code sent a result that no file can hold",
     "JunkResult": "result is a int; it must be of another type.",
     "JunkSummary": "the process of the code published something that is not a result.",
-    "JunkSeries": "the process of the code sent what no file can hold",
+    "JunkSeries": "the process of the code sent a result that no file can hold",
     "Nothing": "is declared 1 times and ran 0 times",
 }
 

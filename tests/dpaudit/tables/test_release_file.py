@@ -199,7 +199,11 @@ WRONG = [
     # keys that follow from the rows
     (None, {"count": True, "by": "t"}, "release unlisted keys by a query with keys"),
     ({"type": "integer", "values": "all"}, None, "a list of 1 to 100000 public values"),
-    ({"type": "text", "values": "SELECT DISTINCT t"}, None, "known without the data; to release values that"),
+    (
+        {"type": "text", "values": "SELECT DISTINCT t"},
+        None,
+        "known without the data; to release values that",
+    ),
     # a quotient
     (None, {"mean": "x / 10"}, "multiply by a constant such as 0.1"),
     # a median of everybody within an expression

@@ -99,7 +99,9 @@ def test_a_link_among_the_code_leads_nowhere(project: Path, tmp_path: Path, targ
     (project / "package" / "__init__.py").touch()
     (tmp_path / "elsewhere.py").write_text("KEY = 1")
     (project / "package" / "rows.py").symlink_to(tmp_path / target)
-    with pytest.raises(InputError, match=r"file 'rows\.py' is a link to what is no code"):
+    with pytest.raises(
+        InputError, match=r"file 'rows\.py' is a link to something that is not code"
+    ):
         run_subject(written(project, first="import package"), (), None, 1, tmp_path / "out")
 
 
@@ -112,7 +114,7 @@ def test_modules_are_kept_from_links_too(
     written(package)
     (package / "rows.py").symlink_to(tmp_path / "hidden.csv")
     monkeypatch.chdir(project)
-    with pytest.raises(InputError, match="is a link to what is no code"):
+    with pytest.raises(InputError, match="is a link to something that is not code"):
         run_subject("wards_of_links.counts:Counts", (), None, 1, tmp_path / "out")
 
 
@@ -329,7 +331,7 @@ def test_imports_are_walked_once_by_a_run_and_never_to_ask_whether_it_is_sealed(
     [
         ("raise KeyError(__file__)", "Counts", "FILE cannot be imported: KeyError: 'FILE'."),
         ("", "Other", "FILE has no 'Other'; it must be one of Counts."),
-        ("", "Counts.run", "FILE:Counts.run is no subject"),
+        ("", "Counts.run", "FILE:Counts.run is not a subject"),
     ],
 )
 @pytest.mark.parametrize("named", ["counts.py", ""])
