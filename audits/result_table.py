@@ -92,7 +92,7 @@ class ResultTable:
     asked: Callable[[Any], Record] = _nothing
 
     def load(self) -> dict[str, Record]:
-        """All records of the file, none if there is no file.
+        """All records of the file, none if there is not a file.
 
         Raises:
             InputError: if it holds no table.

@@ -653,7 +653,7 @@ def fields(record: Any, what: str, spec: str) -> Fields:
 
     Each word of ``spec`` is a key and the sign of its reader; "?" before it says that it may lack.
     """
-    stop(not isinstance(record, dict), f"{what} is no JSON object.", InputError)
+    stop(not isinstance(record, dict), f"{what} is not a JSON object.", InputError)
     words = {word.strip("?")[:-1]: word for word in spec.split()}
     odd = [str(key)[:40] for key in record if key not in words]
     stop(odd, f"{what} has the key {odd[:1]}, which has no rule here.", MissingError)
@@ -810,7 +810,7 @@ def listed(m: Fields, _: Fraction) -> Uses:
     short = isinstance(m["curve"], list) and 0 < len(m["curve"]) <= 1000
     pairs = [read_as("*", point, "curve") for point in m["curve"]] if short else [[]]
     wrong = any(len(two) != 2 or min(two) < 0 or two[1] > 1 for two in pairs)
-    stop(wrong, "curve is no list of pairs of an ε and a δ.", InputError)
+    stop(wrong, "curve is not a list of pairs of an ε and a δ.", InputError)
     pairs.sort(key=lambda point: (-point[1], point[0]))
     return use("profile", *(number for point in pairs for number in point))
 
@@ -1570,7 +1570,7 @@ def read(path: Path) -> dict[str, Any]:
         record = json.loads(text, object_pairs_hook=once, parse_float=number, parse_constant=number)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"the file cannot be read as JSON: {type(error).__name__}.") from None
-    stop(not isinstance(record, dict), "the file is no JSON object.", InputError)
+    stop(not isinstance(record, dict), "the file is not a JSON object.", InputError)
     return dict(record)
 
 

@@ -166,7 +166,7 @@ class PrivateTrials(Checked):
             units: whose each value is; by default each has one.
 
         Raises:
-            InputError: if a value is no finite number, or there are not ``units`` units.
+            InputError: if a value is not a finite number, or there are not ``units`` units.
         """
         return self.bounds[0] + self.above(values, units)
 
@@ -180,7 +180,9 @@ class PrivateTrials(Checked):
         own = np.clip(np.atleast_1d(validate.private(values)).astype(float), low, high) - low
         names = range(own.size) if units is None else _listed(units)
         if len(names) != own.size:
-            raise InputError(f"units has {len(names)} names for {own.size} values; give as many.")
+            raise InputError(
+                f"units has {len(names)} names for {own.size} values; give equally many."
+            )
         of = np.array(names, dtype=np.intp)
         if own.ndim != 1 or of.max(initial=-1) + 1 != self.units:
             raise InputError(f"values must be those of {self.units} units, one number a row.")
@@ -351,7 +353,7 @@ class PrivateStudy:
             PlanMismatchError: if all trials are made, or that unit had its own.
         """
         if self.private.runs is not None:
-            raise InputError("runs is given, so that the best run alone is told; call optimize.")
+            raise InputError("runs is given, so only the best run is released; call optimize.")
         if local := self.private.trust is TrustModel.LOCAL:
             units = validate.text(units=units)
         kind = self._optuna.trial.Trial

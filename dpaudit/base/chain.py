@@ -77,7 +77,7 @@ class Chain:
                 f"journal {files.shown(path)} exists already; give a new path."
             ) from None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no path"
+            reason = getattr(error, "strerror", None) or "it is not a path"
             raise InputError(
                 f"journal {files.shown(path)} cannot be created: {reason}; give a writable path."
             ) from None
@@ -245,7 +245,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
             if len(line) > _LONGEST_LINE:
                 raise InputError(
                     f"journal {files.shown(path)} has a line of more than {_LONGEST_LINE} bytes; "
-                    "it is no journal."
+                    "it is not a journal."
                 )
             ends = line.endswith(b"\n")
             cut = not ends and not _WHOLE_LINE.search(line)
@@ -257,7 +257,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
             head, number, whole = record["hash"], number + 1, whole + len(line)
             yield record
     if not number:
-        raise InputError(f"journal {files.shown(path)} has no first line; it is no journal.")
+        raise InputError(f"journal {files.shown(path)} has no first line; it is not a journal.")
     return ChainEnd(head, number, cut, ends, whole)
 
 

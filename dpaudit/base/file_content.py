@@ -48,7 +48,7 @@ def read_without_links(path: Path, limit: int) -> FileContent:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(limit + 1)
     finally:

@@ -62,7 +62,7 @@ def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        InputError: if it is missing, too large, or no regular file.
+        InputError: if it is missing, too large, or not a regular file.
     """
     with opened(path, what=what) as file:
         size = os.fstat(file.fileno()).st_size
@@ -76,7 +76,7 @@ def opened(path: Path | str, *, what: str) -> Iterator[BinaryIO]:
     """Yield a regular file, open for reading.
 
     Raises:
-        InputError: if it is missing, cannot be read, or is no regular file.
+        InputError: if it is missing, cannot be read, or is not a regular file.
     """
     path = Path(path)
     with _open(path, what) as file:
@@ -91,7 +91,7 @@ def _open(path: Path, what: str) -> BinaryIO:
         if path.is_dir():
             raise InputError(f"{what} {shown(path)} is a folder; give a file.")
         if path.exists() and not path.is_file():
-            raise InputError(f"{what} {shown(path)} is no regular file; give a file.")
+            raise InputError(f"{what} {shown(path)} is not a regular file; give a file.")
         return path.open("rb")
     except InputError:
         raise
@@ -209,7 +209,7 @@ def write(path: Path | str, content: str | bytes) -> Path:
     except (OSError, ValueError) as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or "it is no path, or needs PYTHONUTF8=1"
+        reason = getattr(error, "strerror", None) or "it is not a path, or needs PYTHONUTF8=1"
         raise InputError(
             f"output {shown(path)} cannot be written: {reason}; give a writable path."
         ) from None
@@ -232,17 +232,17 @@ def shown(path: Path | str) -> str:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to replace what is no regular file, such as a device, a pipe or a socket.
+    """Refuse to replace what is not a regular file, such as a device, a pipe or a socket.
 
     Raises:
-        InputError: if the path, or what it points to, is such a thing, or is no path.
+        InputError: if the path, or what it points to, is such a thing, or is not a path.
     """
     try:
         special = path.exists() and not path.is_file()
         special = special or path.absolute().parts[1:2] in (("dev",), ("proc",))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no path, or needs PYTHONUTF8=1"
+        reason = getattr(error, "strerror", None) or "it is not a path, or needs PYTHONUTF8=1"
         raise InputError(f"output {shown(path)} cannot be written: {reason}.") from None
     if special:
-        what = "a folder" if path.is_dir() else "no regular file"
+        what = "a folder" if path.is_dir() else "not a regular file"
         raise InputError(f"output {shown(path)} is {what}; give the path of a file.")

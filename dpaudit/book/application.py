@@ -138,7 +138,7 @@ def clock(
     try:
         told = date.fromisoformat(day)
     except ValueError:
-        raise InputError("DATE is no day; it must be like 2026-11-23.") from None
+        raise InputError("DATE is not a day; it must be like 2026-11-23.") from None
     books.set_clock(book, told, by=who(by))
     print_result(f"it is {told}, and the book goes on")
 
@@ -259,7 +259,7 @@ def status(
 
     rooms = books.remaining_budgets(book, dataset, period=period)
     if plan is not None and len(rooms) != 1:
-        raise typer.BadParameter("--plan asks of one data set; add --dataset")
+        raise typer.BadParameter("--plan asks about one data set; add --dataset")
     with working("room"):
         found = None if plan is None else fit(rooms[0], plan, settings or ())
     show.status(rooms, found)

@@ -183,7 +183,7 @@ class Book:
         def run(page: Page) -> None:
             known = page.state.budgets.get(budget)
             if known is None or known.retired:
-                raise InputError(f"budget is {shown(budget)}; it must be one that counts.")
+                raise InputError(f"budget is {shown(budget)}; it must be a budget in force.")
             told = {"budget": budget, "why": checked_text(why=why)}
             page.write("retired", checked_text(by=by), **told)
 
@@ -308,7 +308,7 @@ class Book:
             if known.status is Status.REQUESTED:
                 raise InputError(f"release {release} waits for approval; deny it instead.")
             if known.status.ended:
-                raise InputError(f"release {release} is {known.status}; it stays so.")
+                raise InputError(f"release {release} is {known.status}; that is final.")
             ended = {"lines": known.lines, "head": known.head, "ran": "", "returned": {}}
             if held is not None:
                 meanwhile = (known.lines, known.head) != (before.lines, before.head)

@@ -159,7 +159,7 @@ def person(name: object, place: str) -> str:
     fine = own.isprintable() and "\ufffd" not in own  # which stands for what could not be read
     if not fine or not 0 < len(own.encode()) <= _LONGEST:
         raise InputError(
-            f"{place} is no name; it must be printable text of 1 to {_LONGEST} bytes of UTF-8, "
+            f"{place} is not a name; it must be printable text of 1 to {_LONGEST} bytes of UTF-8, "
             "without invisible characters."
         )
     if not unicodedata.is_normalized("NFC", own):

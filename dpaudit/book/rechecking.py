@@ -103,7 +103,7 @@ def recheck(
 def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], dict[str, Path]]:
     """Find the files that the book knows: certificates by digest, journals by name."""
     if not folder.is_dir():
-        raise InputError(f"{files.shown(folder)} is no folder; give that of the files.")
+        raise InputError(f"{files.shown(folder)} is not a folder; give that of the files.")
     digests = {own.certificate for own in releases if own.certificate}
     names = {own.journal for own in releases if own.journal}
     certificates: dict[str, Path] = {}

@@ -146,7 +146,7 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
     _check_source("seal", seal.source, certificate)
     for means in MEANS:
         if not any(means.casefold() in each.casefold() for each in seal.means):
-            raise TamperedError(f"seal.means lack {means}, without which no run is sealed.")
+            raise TamperedError(f"seal.means lack {means}, without which a run is not sealed.")
     for name in seal.required_tries:
         if name not in seal.tries:
             raise TamperedError(f"seal.tries lack {shown(name)}, which must have been tried.")

@@ -412,7 +412,9 @@ def explain(
 
     known = known_findings()
     if finding in RULES:
-        show.print_result(f"{finding} is no finding, but a rule of SARIF: {RULES[finding]['help']}")
+        show.print_result(
+            f"{finding} is not a finding, but a rule of SARIF: {RULES[finding]['help']}"
+        )
         return
     if finding is not None:
         finding = finding.removeprefix("finding/")  # as SARIF has it

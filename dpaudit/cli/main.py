@@ -108,7 +108,7 @@ def _outcome(arguments: list[str]) -> int:
     unreadable = [number for number, text in enumerate(arguments, 1) if not _is_readable(text)]
     if unreadable:
         return _write_error(
-            f"argument {unreadable[0]} is no text in UTF-8, or holds a null or a part of a path "
+            f"argument {unreadable[0]} is not text in UTF-8, or holds a null or a part of a path "
             "that is longer than 255 bytes; give it otherwise, or set PYTHONUTF8=1.",
             Exit.INPUT,
         )

@@ -108,7 +108,7 @@ class Account:
         sampling = None if invocation is None else invocation.sampling
         if isinstance(sampling, _DRAWN_IN_RUNS):
             raise PlanMismatchError(
-                f"{sampling.kind} samples are none that the ledger draws; draw them in the run."
+                f"{sampling.kind} samples are not drawn by the ledger; draw them in the run."
             )
         if invocation is None or sampling is None:
             where = "the label" if invocation is None else shown(at)

@@ -78,7 +78,7 @@ class FileAnchor:
         return known
 
     def read(self) -> AnchorState | None:
-        """What the file says, or None where there is no file.
+        """What the file says, or None where there is not a file.
 
         Raises:
             InputError: if it is no anchor, or was damaged.
@@ -98,7 +98,9 @@ class FileAnchor:
             )
         states = [(state, n) for n, each in enumerate(records) if (state := _parsed(each))]
         if not states:
-            raise InputError(f"anchor {files.shown(self.path)} is no anchor; give the right file.")
+            raise InputError(
+                f"anchor {files.shown(self.path)} is not an anchor; give the right file."
+            )
         return max(states, key=lambda found: found[0].lines)
 
     def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
@@ -198,7 +200,7 @@ class AnchorCheck:
         if line == self.known.lines and head != self.known.head:
             raise TamperedError(
                 f"line {line} of the journal is not the one that was anchored: this is a copy that "
-                "went another way."
+                "went on differently."
             )
 
     def finish(self, lines: int) -> None:

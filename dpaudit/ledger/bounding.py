@@ -203,7 +203,7 @@ def cells_of(keys: Any, public: Any) -> Whole:
     listed = [_hashable(key) for key in _held(public)]
     known = {key: place for place, key in enumerate(listed)}
     if _OTHER in known:
-        raise InputError("keys has a public key that is no text, number or tuple of these.")
+        raise InputError("keys has a public key that is not a text, a number or a tuple of these.")
     if len(known) != len(listed):
         raise InputError("keys has one of the public keys twice; they must be distinct.")
     own = (known.get(_hashable(key), -1) for key in _held(keys))
@@ -254,7 +254,7 @@ def quantile_utilities(
     mechanism, contribution = invocation.mechanism, invocation.contribution
     if not isinstance(mechanism, ExponentialMechanism) or contribution is None:
         raise InputError(
-            f"{invocation.describe()} is no exponential mechanism; quantiles need one."
+            f"{invocation.describe()} is not an exponential mechanism; quantiles need one."
         )
     if contribution.rows is None:
         raise InputError(f"{invocation.describe()} bounds no rows of a unit; quantiles need that.")
@@ -272,7 +272,7 @@ def quantile_utilities(
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("values are no numbers; they must be an array of numbers.") from None
+        raise InputError("values are not numbers; they must be an array of numbers.") from None
     if numbers.ndim != 1:
         raise InputError(f"values has shape {numbers.shape}; it must be a list of numbers.")
     kept = first_rows(Units.of(units, len(numbers)), contribution.rows)
@@ -405,7 +405,9 @@ def _keys_of_one(invocation: Invocation) -> int:
     mechanism, contribution = invocation.mechanism, invocation.contribution
     rows = None if contribution is None else contribution.rows
     if not isinstance(mechanism, StableHistogram) or rows is None:
-        raise InputError(f"{invocation.describe()} is no stable histogram of some rows of a unit.")
+        raise InputError(
+            f"{invocation.describe()} is not a stable histogram of some rows of a unit."
+        )
     # Who is replaced, or zeroed, leaves its own keys and may come to others.
     moved = rows * (1 if isinstance(invocation.relation, AddRemove) else 2)
     if mechanism.key_sensitivity < moved:

@@ -68,7 +68,7 @@ def require_continual(invocation: Invocation) -> None:
     require_unbounded(invocation)
     if not isinstance(invocation.mechanism, Continual):
         raise PlanMismatchError(
-            f"{invocation.describe()} is no continual release; use release for it."
+            f"{invocation.describe()} is not a continual release; use release for it."
         )
 
 

@@ -50,7 +50,7 @@ class ReleaseGate(ProcessBound):
         self.require_own_process()
         if self._lock._is_owned():  # of the thread, whichever of its stacks has it
             raise InputError(
-                "a release was asked for while another one is made; make one after the other."
+                "a release was asked for while another one is being made; make one after the other."
             )
         return self._lock  # type: ignore[no-any-return]
 

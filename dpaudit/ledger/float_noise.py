@@ -63,7 +63,7 @@ class FloatNoise(ProcessBound):
         self.require_own_process()
         mechanism = entry.invocation.mechanism
         if not isinstance(mechanism, Stepwise):
-            raise InputError(f"{mechanism.kind} is no continual release; use release for it.")
+            raise InputError(f"{mechanism.kind} is not a continual release; use release for it.")
         sums: PrefixSums = mechanism.start(shape, self._rng)
         return sums
 

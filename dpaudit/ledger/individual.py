@@ -80,7 +80,7 @@ class IndividualSums(Uncopied):
         longest = bound if most is None else min(unshown(validate.positive, most=most), bound)
         if len(values) != members.size:
             raise InputError(
-                f"units has {members.size} entries and rows {len(values)}; give as many."
+                f"units has {members.size} entries and rows {len(values)}; give equally many."
             )
         with self._door.lock, self._door:
             self._sums.require(np.zeros(values.shape[1:]))

@@ -278,7 +278,7 @@ def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalCo
     Raises:
         TamperedError: naming the first line that does not follow from the one before, or what does
             not fit the anchor.
-        InputError: if the file is missing or is no journal.
+        InputError: if the file is missing or is not a journal.
     """
     return _Walk(path, anchor).content()
 

@@ -260,7 +260,9 @@ class Ledger(Uncopied, BoundedQueries):
         own = [validate.private(value) for value in values]
         names = names_of(units)
         if len(own) != len(names):
-            raise InputError(f"values has {len(own)} entries and units {len(names)}; give as many.")
+            raise InputError(
+                f"values has {len(own)} entries and units {len(names)}; give equally many."
+            )
         with self._door.lock, self._door:
             invocation = self._account.admissible(mechanism, at, Counter(names))
             for value in own:

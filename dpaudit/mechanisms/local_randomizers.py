@@ -173,7 +173,7 @@ class Encoding(Enumerated):
         """One integer in 0…k−1."""
         answer = integer_array(value)
         if answer.ndim != 0 or not 0 <= answer < self.k:
-            raise InputError(f"value is no single answer in 0…{self.k - 1}.")
+            raise InputError(f"value is not a single answer in 0…{self.k - 1}.")
         return answer
 
     def is_answer(self, values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -203,7 +203,7 @@ class Invocation(Record):
             )
         if self.mechanism.protects is not None and self.sampling is not None:
             raise InputError(
-                f"{self.describe()} is sampled as a whole, of which no theorem speaks; declare the "
+                f"{self.describe()} is sampled as a whole, which no theorem covers; declare the "
                 "sampling of its run."
             )
         drawn = getattr(self.sampling, "contribution", None)

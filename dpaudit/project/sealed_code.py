@@ -72,7 +72,7 @@ def load(name: str, settings: Mapping[str, Any]) -> Loaded:
     """
     found = find_subject(name, settings)
     if not isinstance(found, SealedSubject):
-        raise OtherSubjectError(f"{name} is no SealedSubject.")
+        raise OtherSubjectError(f"{name} is not a SealedSubject.")
     return Loaded(name, found)
 
 

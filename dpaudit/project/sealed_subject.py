@@ -219,7 +219,7 @@ class OpenSubject(Subject):
             try:
                 return operations.answer(json.loads(json.dumps(request)))
             except FatalError:
-                raise InputError("the rows cannot be worked off.") from None
+                raise InputError("the rows cannot be processed.") from None
 
         with examples:
             result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)

@@ -121,7 +121,7 @@ def renderer_for(path: Path | str) -> Renderer:
         )
     ending = max(fitting, key=len)
     if name.removesuffix(ending).endswith(".label"):
-        raise InputError(f"output {files.shown(path)} is no label; a label ends in .label.html.")
+        raise InputError(f"output {files.shown(path)} is not a label; a label ends in .label.html.")
     return known[ending]()
 
 

@@ -59,13 +59,13 @@ class Channel:
         """Send one message.
 
         Raises:
-            GoneError: if the other side is gone.
+            GoneError: if the other process has ended.
         """
         text = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
         try:
             self._socket.sendall(_LENGTH.pack(len(text)) + text)
         except OSError:
-            raise GoneError("the other side is gone") from None
+            raise GoneError("the other process has ended") from None
 
     def receive(self) -> dict[str, Any]:
         """The next message.
@@ -75,13 +75,13 @@ class Channel:
         """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > self._limit:
-            raise ChannelError("a message is longer than may be")
+            raise ChannelError("a message is longer than allowed")
         try:
             message = json.loads(self._exactly(length), parse_constant=_refused)
         except (ValueError, RecursionError):
-            raise ChannelError("a message is no JSON") from None
+            raise ChannelError("a message is not JSON") from None
         if not isinstance(message, dict):
-            raise ChannelError("a message is no table")
+            raise ChannelError("a message is not a table")
         return message
 
     def _exactly(self, size: int) -> bytes:
@@ -92,7 +92,7 @@ class Channel:
             except OSError:
                 part = b""
             if not part:
-                raise GoneError("the other side is gone")
+                raise GoneError("the other process has ended")
             parts += part
         return bytes(parts)
 

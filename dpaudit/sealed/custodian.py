@@ -140,7 +140,9 @@ class _Custodian:
         if "unsealed" in said:
             raise _UnsealedError(said["unsealed"])
         if not said["tries"] or "succeeded" in said["tries"].values():
-            raise _UnsealedError("the process of the code could do what it must not be able to.")
+            raise _UnsealedError(
+                "the process of the code was able to do something that a sealed process must not."
+            )
         return {name: said[name] for name in ("system", "means", "tries")}
 
     def _declared(self) -> tuple[ReadTable, dict[str, str]]:
@@ -202,7 +204,9 @@ class _Custodian:
         except UnsupportedError as error:
             raise _UnsealedError(str(error)) from None
         if "succeeded" in tries.values():
-            raise _UnsealedError("the process of a function could do what it must not be able to.")
+            raise _UnsealedError(
+                "the process of a function was able to do something that a sealed process must not."
+            )
         seal["means"] = [*seal["means"], *means]
         seal["tries"] = seal["tries"] | tries
         seal["functions"] = [f"{Path(file).name}:{name}" for file, name in self.functions]
@@ -345,13 +349,13 @@ class _Account:
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """Say in words that the analyst is no more, or talks what is no message."""
+    """Say in words that the analyst has ended, or sent something that is not a message."""
     try:
         yield
     except ChannelError:
         raise UnsupportedError(
-            "the process of the code ended before it returned: it said what is no message, heard "
-            "no answer, or used up its time or memory."
+            "the process of the code ended before it returned: it sent something that is not a "
+            "message, got no answer, or used up its time or memory."
         ) from None
 
 
@@ -365,7 +369,8 @@ def _kept(record: dict[str, Any]) -> dict[str, Any]:
         json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise InputError(
-            "the process of the code sent what no file can hold; it must be finite numbers, texts "
+            "the process of the code sent a result that no file can hold; it must be finite "
+            "numbers, texts "
             "and lists."
         ) from None
     return record

@@ -50,7 +50,7 @@ def require_readable(value: Any) -> None:
     """
     try:
         if isinstance(value, dict) and value.keys() not in _WRITTEN:
-            raise InputError("a parameter is no number, text, list or array.")
+            raise InputError("a parameter is not a number, text, list or array.")
         if isinstance(value, dict) and "array" in value and value["type"] not in _NUMBERS:
             raise InputError("an array is of no numbers; it must be of integers, floats or truths.")
         for each in value["list"] if isinstance(value, dict) and "list" in value else ():
@@ -60,7 +60,7 @@ def require_readable(value: Any) -> None:
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("a parameter is no number, text, list or array.") from None
+        raise InputError("a parameter is not a number, text, list or array.") from None
 
 
 def field(message: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:

@@ -484,7 +484,7 @@ class Operations:
         invocation = self._invocation(request, cells.rows)
         own, at = invocation.mechanism, invocation.at
         if not isinstance(own, Choice):
-            raise InputError(f"{invocation.describe()} is no choice; declare one.")
+            raise InputError(f"{invocation.describe()} is not a choice; declare one.")
         if invocation.sensitivity < 1:
             raise InputError(
                 f"sensitivity is {invocation.sensitivity:g}; a unit's rows can change what is "
@@ -616,7 +616,7 @@ class Operations:
         if number not in self.real.streams:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
-            raise PlanMismatchError("a stream is of no sample.")
+            raise PlanMismatchError("a stream cannot be of a sample.")
         steps = self.real.streams[number]
         if math.prod(vectors.shape) != math.prod(steps.shape):
             raise InputError(f"these are of shape {vectors.shape}; the stream is of {steps.shape}.")
@@ -635,7 +635,7 @@ class Operations:
         self._told += numbers * _LONGEST_NUMBER + len(json.dumps(name))
         if self._told > _MOST_TOLD:
             most = _MOST_TOLD // _LONGEST_NUMBER
-            raise InputError(f"the owner is told at most {most} numbers; tell fewer.")
+            raise InputError(f"the owner takes at most {most} numbers; give fewer.")
 
         def exact(side: Side) -> Any:
             if isinstance(found, Rows):

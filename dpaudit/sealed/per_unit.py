@@ -197,7 +197,7 @@ class UnitFunctions:
         self._calls += 1  # by requests, as whether there are units follows from the data
         if (found.call.file, found.call.name) not in self._declared:
             raise InputError(
-                f"{shown(found.call.name)} is no function that the subject declares; list it in "
+                f"{shown(found.call.name)} is not a function that the subject declares; list it in "
                 "functions."
             )
         return found

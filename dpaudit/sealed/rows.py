@@ -82,7 +82,7 @@ class Rows:
         known = dict(self.known)
         for name, text in columns.items():
             if name.casefold() in known:
-                raise InputError(f"{shown(name)} is a column already; call it otherwise.")
+                raise InputError(f"{shown(name)} is a column already; give it another name.")
             known[name.casefold()] = read_expression(text, known)
         return replace(self, known=known)
 

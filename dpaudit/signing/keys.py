@@ -123,7 +123,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
             path.unlink()
             raise
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no path"
+        why = getattr(error, "strerror", None) or "it is not a path"
         there = isinstance(error, FileExistsError)
         wanted = "a new path, as no key is overwritten" if there else "a folder that can be written"
         raise InputError(f"key {files.shown(path)} cannot be made: {why}; give {wanted}.") from None
@@ -205,7 +205,7 @@ def agent_key(name: str) -> HeldKey:
     if len(found) != 1:
         raise InputError(
             f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; it has {known:.200}, and "
-            "one is to be named by its comment or its fingerprint (SHA256:…)."
+            "name one of them by its comment or its fingerprint (SHA256:…)."
         )
     return HeldKey(found[0])
 

@@ -224,7 +224,7 @@ class Statement:
             found = cls(record["predicateType"], predicate, subjects, signed_at, signers)
             if found.envelope().payload == envelope.payload:
                 return found
-        raise TamperedError("payload is no in-toto statement in canonical JSON; sign it anew.")
+        raise TamperedError("payload is not an in-toto statement in canonical JSON; sign it anew.")
 
 
 def statement_of(certificate: Certificate, file: str, signed_at: datetime | None) -> Statement:

@@ -185,7 +185,7 @@ class _Reader:
             text = str(node.this)
             return Expression(Shape(Kind.TEXT, values=(text,)), quoted(text), text)
         if not _DECIMAL.fullmatch(str(node.this)):
-            raise InputError(f"{_place(node)} is no decimal number of at most 36 digits.")
+            raise InputError(f"{_place(node)} is not a decimal number of at most 36 digits.")
         value = Fraction(str(node.this))
         step = Fraction(1, value.denominator)
         kind = Kind.INTEGER if step == 1 else Kind.NUMBER
@@ -339,7 +339,9 @@ class _Reader:
             other = _day(other.constant)
         if one.kind.is_whole and other.kind.is_whole:
             if (one.kind is Kind.DATE) != (other.kind is Kind.DATE):
-                raise InputError(f"{_place(node)} is a {other.kind}; compared with it is no date.")
+                raise InputError(
+                    f"{_place(node)} is a {other.kind}; compared with it is not a date."
+                )
             (a, *_), (b, *_), _ = _common(node, one, other)
             return f"({a} {sign} {b})"
         if one.kind is not other.kind or (one.kind is Kind.BOOLEAN and sign not in ("=", "<>")):
@@ -358,7 +360,7 @@ class _Reader:
 
     def is_null(self, node: Any) -> Expression:
         if type(node.expression).__name__ != "Null":
-            raise InputError(f"{_place(node)}: IS is taken with NULL alone; use =.")
+            raise InputError(f"{_place(node)}: IS works with NULL only; use =.")
         return _truth(f"{self.read(node.this).sql} IS NULL")
 
     def _condition(self, node: Any) -> str:
@@ -459,7 +461,9 @@ def _only(node: Any, *parts: str) -> None:
     """Refuse a node with more to it than that, such as a table before a column."""
     for name, value in node.args.items():
         if name not in parts and value not in (None, False, [], ()):
-            raise InputError(f"{_place(node)} says more than is taken; write it without {name!r}.")
+            raise InputError(
+                f"{_place(node)} has an option that is not supported; write it without {name!r}."
+            )
 
 
 def _refused(node: Any, name: str) -> InputError:

@@ -50,8 +50,8 @@ class Grouping:
         if values is None:
             wanted = "values" if shape.kind is Kind.TEXT else "edges"
             raise InputError(
-                f"by has {shown(name)}, of which nobody lists the values; give {wanted}, or "
-                "release keys that nobody knows by a query with keys."
+                f"by has {shown(name)}, whose values are not listed; give {wanted}, or "
+                "release unlisted keys by a query with keys."
             )
         labels = tuple(map(_label, values))
         if OTHER in labels:

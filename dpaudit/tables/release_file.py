@@ -206,7 +206,7 @@ def _layout(
     for name, text in stated.items():
         with toml_tables.within(f"derived.{name:.80}"):
             if name.casefold() in known:
-                raise InputError(f"{shown(name)} is a column already; call it otherwise.")
+                raise InputError(f"{shown(name)} is a column already; give it another name.")
             made = read_expression(text, known)
             known[name.casefold()] = made
             derived.append(made)

@@ -178,7 +178,7 @@ def _listed(values: object, kind: type) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple) or not values or len(values) > MOST_VALUES:
         raise InputError(
             f"values must be a list of 1 to {MOST_VALUES} public values, known without the data; "
-            "values that nobody lists are told by a query with keys."
+            "to release values that are not listed, use a query with keys."
         )
     for each in values:
         if type(each) is not kind:

@@ -182,7 +182,7 @@ def search_details(found: Search) -> dict[str, Any]:
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
     if refused:
-        kinds = ", ".join(sorted(found.raised)) or "what is no answer"
+        kinds = ", ".join(sorted(found.raised)) or "something that is not an answer"
         why += f" ({refused} of {number} pairs made the code raise {kinds}; less was searched)"
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:

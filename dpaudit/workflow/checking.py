@@ -174,7 +174,7 @@ def certify_entry(entry: SubjectEntry) -> Certificate:
     if entry.code is Code.SEALED and (tried is None or tried.seal is None):
         found = () if tried is None else tried.findings
         why = [each.message for each in found if each.rule == NOT_SEALED]
-        raise InputError(f'code is "sealed": {"".join(why) or "this is no SealedSubject."}')
+        raise InputError(f'code is "sealed": {"".join(why) or "this is not a SealedSubject."}')
     target = target or tried or open_target(entry.target, entry.settings)
     if entry.claim is not None:
         notes = overridden(target.claim, entry.claim)

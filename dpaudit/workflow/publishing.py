@@ -107,7 +107,7 @@ def refuse_unwritable(folder: Path, *, what: str = "reports") -> None:
         there = there.parent
     if not there.is_dir():
         raise InputError(
-            f"{what} {files.shown(folder)} cannot be made: {files.shown(there)} is no folder."
+            f"{what} {files.shown(folder)} cannot be made: {files.shown(there)} is not a folder."
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(
@@ -184,7 +184,7 @@ def _written_before(folder: Path) -> set[str]:
     record = files.load_json(path, what="list of reports")
     names = record.get("files") if isinstance(record, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{files.shown(path)} is no list of reports; remove it.")
+        raise InputError(f"{files.shown(path)} is not a list of reports; remove it.")
     return {name for name in names if Path(name).name == name}
 
 

@@ -105,7 +105,8 @@ def replay_subject(
                 yield NeighbourReplay(move.recipe, move.hops, apart(compare) or compare())
     if not found:
         raise InputError(
-            f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."
+            f"no neighbour of {source!r} is made like that; leave --neighbour out to see which "
+            "ones are made."
         )
 
 

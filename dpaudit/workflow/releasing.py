@@ -48,7 +48,7 @@ def _release_target(release: Release | Path | str) -> tuple[Target, DeclaredRele
     target = find_target(str(release), {}) if str(release).endswith(".toml") else None
     if target is None or not isinstance(target.subject, DeclaredRelease):
         raise InputError(
-            f"{files.shown(release)} is no release file; it must be a .toml file with [data], "
+            f"{files.shown(release)} is not a release file; it must be a .toml file with [data], "
             "[privacy] and [[query]]."
         )
     return target, target.subject
@@ -118,9 +118,13 @@ def release_table(
     """
     target, subject = _release_target(release)
     if synthetic is not None and charging is not None:
-        raise InputError("synthetic is given with a book; made-up rows cost nothing, so leave one.")
+        raise InputError(
+            "synthetic is given with a book; made-up rows cost nothing, so leave one of them out."
+        )
     if synthetic is not None and cluster is not None:
-        raise InputError("synthetic is given with a cluster; made-up rows are worked off here.")
+        raise InputError(
+            "synthetic is given with a cluster; made-up rows are processed on this machine."
+        )
     subject = replace(subject, cluster=cluster, seeded=seed is not None)
     options = RunOptions(
         data=None if synthetic is None else f"{SYNTHETIC}{synthetic}",

@@ -164,7 +164,7 @@ def run_subject(
         except OtherSubjectError:
             pass
     if sealed:
-        why = reason or f"{name:.80} is no SealedSubject, whose code holds handles of its data."
+        why = reason or f"{name:.80} is not a SealedSubject, whose code holds handles of its data."
         raise InputError(f"--sealed is given, and the run cannot be sealed: {why}")
     target = open_target(name, known, reason)
     if target.release is not None:

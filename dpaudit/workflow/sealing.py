@@ -208,7 +208,8 @@ def _read_code(path: Path, root: Path) -> FileContent:
     real = path.resolve()
     if real.suffix != ".py" or not real.is_relative_to(root):
         raise InputError(
-            f"file {shown(path.name)} is a link to what is no code of its folder; put the file "
+            f"file {shown(path.name)} is a link to something that is not code of its folder; put "
+            "the file "
             "itself there."
         )
     try:
@@ -302,7 +303,7 @@ def _published(record: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: if it is no result.
     """
-    with _as_declared("published what is no result"):
+    with _as_declared("published something that is not a result"):
         return RunResult(dict(record["summary"]), dict(record["series"])).to_dict()
 
 
@@ -328,7 +329,7 @@ def _target(name: str, digest: str, said: Mapping[str, Any]) -> Target:
     """What is certified: as the sealed process declared it, with the hash of the copied code."""
     facts, seal = said["subject"], said["seal"]
     claim = facts["claim"]
-    with _as_declared("declared what is no subject"):
+    with _as_declared("declared something that is not a subject"):
         return Target(
             SubjectRecord(name, facts["configuration"], digest, facts["location"]),
             Plan.from_dict(facts["plan"]),

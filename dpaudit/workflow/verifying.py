@@ -108,7 +108,9 @@ def verify_file(
             raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
     if path.name.endswith(".dsse.json"):
-        raise InputError(f"{files.shown(path)} is signed; say by whom with --key PUBLIC.pem.")
+        raise InputError(
+            f"{files.shown(path)} is signed; say who must have signed it, with --key PUBLIC.pem."
+        )
     certificate = load_verified(path, allow_work=allow_work)
     require_journal(certificate, ledger, anchor)
     return verification(certificate, opinion_on=opinion_on)
@@ -179,7 +181,7 @@ def require_journal(
     content = read_ledger(ledger, anchor)
     record = (certificate.run or {}).get("ledger")
     if record is None:
-        raise InputError("the certificate speaks of no ledger; it cannot be held against one.")
+        raise InputError("the certificate mentions no ledger, so it cannot be compared with one.")
     stated = {
         "plan": certificate.plan.hash,
         "head": record.get("head"),

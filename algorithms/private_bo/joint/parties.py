@@ -50,13 +50,13 @@ class RewardGate:
         """The reward, within the range.
 
         Raises:
-            InputError: if it is no finite number, or outside and outsiders are refused.
+            InputError: if it is not a finite number, or outside and outsiders are refused.
         """
         number = math.nan
         with suppress(InputError):  # whose words hold the value
             number = validate.finite(reward=reward)
         if math.isnan(number):
-            raise InputError("reward is no finite number.")
+            raise InputError("reward is not a finite number.")
         low, high = self.reward_range
         if low <= number <= high:
             return number

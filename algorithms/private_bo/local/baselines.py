@@ -68,7 +68,7 @@ class Baseline(Checked):
             rng: source of the rewards and of the dictionaries.
 
         Raises:
-            InputError: if ``problem`` is none, a reward is no finite number, or users run out.
+            InputError: if ``problem`` is none, a reward is not a finite number, or users run out.
         """
         users = Users(
             validate.instance(BanditProblem, problem=problem), clear_channel, rng, self.plays

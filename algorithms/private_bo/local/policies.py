@@ -232,7 +232,7 @@ def clear_channel(user: str, reward: float) -> float:
     """The channel of the non-private algorithms: the learner sees the reward.
 
     Raises:
-        InputError: if it is no finite number.
+        InputError: if it is not a finite number.
     """
     try:
         if math.isfinite(reward):

@@ -92,7 +92,7 @@ class Agent:
         """Learn what was found for a question.
 
         Raises:
-            InputError: if it was not asked, or has been told, or the value is no finite number.
+            InputError: if it was not asked, or has been told, or the value is not a finite number.
         """
         if number not in range(len(self._asked)) or number in self._told:
             raise InputError(f"number is {number!r}; it must be of a question that is unanswered.")

@@ -163,7 +163,7 @@ class Device:
         """Clip the user's answer and release it.
 
         Raises:
-            InputError: if the answer is no finite number, or there is no question; nothing is
+            InputError: if the answer is not a finite number, or there is no question; nothing is
                 released then.
             PlanMismatchError: if this user has answered before.
         """
@@ -354,7 +354,9 @@ class Privatiser:
     def _open(self, group: int) -> int:
         group = validate.integer_at_least(0, self.study.groups - 1, group=group)
         if group in self._closed:
-            raise InputError(f"group is {group}, which has been released; answers are too late.")
+            raise InputError(
+                f"group is {group}, which has been released; it takes no more answers."
+            )
         return group
 
 

@@ -122,7 +122,7 @@ def optimise(
         **settings: as for :func:`study`.
 
     Raises:
-        InputError: if an argument is wrong, or an answer is no finite number.
+        InputError: if an argument is wrong, or an answer is not a finite number.
         UnsupportedError: without a seed, if the extra ``secure`` is missing.
     """
     people = None if isinstance(users, Integral) else as_records(users=users)

@@ -64,7 +64,7 @@ class OutsourcedStudy(OwnStudy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.space, BoxSpace):
-            raise InputError("space is no BoxSpace; it must be the public box of the rows.")
+            raise InputError("space is not a BoxSpace; it must be the public box of the rows.")
         if self.queries > self.users:
             raise InputError(
                 f"queries is {self.queries}; it must be at most the number of rows, {self.users}."

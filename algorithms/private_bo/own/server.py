@@ -449,7 +449,9 @@ class Server:
                 f"{len(self._points)}."
             )
         if released.group in self._told:
-            raise InputError(f"group is {released.group}, which has been told; tell it once.")
+            raise InputError(
+                f"group is {released.group}, whose result was given already; give each once."
+            )
         self._told.add(released.group)
         point = self._points[released.group]
         self._learn(point, released.value, released.variance)

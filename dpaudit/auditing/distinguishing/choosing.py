@@ -256,7 +256,7 @@ def choose_score(
         if chosen is None or promise > chosen.promise + ADVANTAGE:
             chosen = Choice(score, event, promise, pilot)
     if chosen is None:
-        raise InputError("there is no score to choose from; give one, or let one be learned.")
+        raise InputError("there is no score to choose from; give one, or learn one.")
     return chosen
 
 

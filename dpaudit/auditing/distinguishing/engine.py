@@ -163,13 +163,15 @@ def _audited(
         raise missing
     pilot = design.pilot(shape, runs)
     if design.encodable and not reason and pilot * math.prod(shape) > WIDE:
-        raise NotPlainError("the mechanism returned more numbers than a pilot holds.")
+        raise NotPlainError("the mechanism returned more numbers than a pilot can hold.")
     one_by_one = experiment.one_by_one or shown.repeats
     if isinstance(experiment.release, BlackBox) and not reason:
         if experiment.release.batched:
             one_by_one = one_by_one or not batches_are_runs(experiment, runs)
         elif design.encodable and _types_differ(experiment):
-            raise NotPlainError("the mechanism returned numbers of another type on either side.")
+            raise NotPlainError(
+                "the mechanism returned numbers of different types on the two sides."
+            )
         if design.encodable and pilot == 0:  # no pilot will show what else it may return
             # As many runs as a pilot would have, for their failures alone: where one is not plain
             # this raises, and the audit begins anew with an encoder. The number seeds them: 0 and 1

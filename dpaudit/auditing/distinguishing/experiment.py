@@ -183,7 +183,9 @@ class TrialJournal:
         """The finished chunks; a line that was cut off by a kill is removed."""
         header = _line(self._header)
         if self._path.exists() and not self._path.is_file():
-            raise InputError(f"journal {files.shown(self._path)} is no regular file; give another.")
+            raise InputError(
+                f"journal {files.shown(self._path)} is not a regular file; give another."
+            )
         data = self._path.read_bytes() if self._path.exists() else b""
         if not header.startswith(data[: len(header)]):  # nothing of it is touched
             raise InputError(

@@ -388,7 +388,7 @@ class BlackBox(Checked):
         for name in sorted(free - self.arguments.keys()):
             if rest[name].default is Parameter.empty:
                 raise InputError(
-                    f"{self.name} needs the parameter {name}, and nobody sets it; give --arg "
+                    f"{self.name} needs the parameter {name}, and nothing sets it; give --arg "
                     f"{name}=JSON (arguments={{{name!r}: …}}), or make it f(data, rng), or "
                     "f(data, rng, size) for batches."
                 )

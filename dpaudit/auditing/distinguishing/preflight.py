@@ -47,8 +47,8 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
         if one.shape[1:] != many.shape[1:]:
             raise InconclusiveError(
                 f"a batch has outputs of shape {many.shape[1:]} {side.where}, and a call with "
-                f"size = 1 one of shape {one.shape[1:]}; size must be a number of runs, so rename "
-                "a parameter that is none."
+                f"size = 1 one of shape {one.shape[1:]}; size must be the number of runs; rename "
+                "the parameter if it means something else."
             )
         one, many = (each.reshape(len(each), -1) for each in (one, many))
         columns = some_columns(one.shape[1])
@@ -62,7 +62,7 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
             raise InconclusiveError(
                 f"a batch differs from single calls {side.where} (distance {found:.2f} between "
                 f"their distributions, of which {allowed:.2f} may be chance); size must be a "
-                "number of independent runs, so rename a parameter that is none."
+                "number of independent runs; rename the parameter if it means something else."
             )
     return True
 

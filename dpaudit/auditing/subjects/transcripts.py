@@ -86,7 +86,9 @@ class Hidden:
         def chosen(use: Invocation, units: Sequence[str]) -> list[int]:
             missing, taken = self.units - len(units), inside(use.inclusion)
             if missing not in (0, 1):
-                raise InputError("units are others from run to run; neighbours differ in one.")
+                raise InputError(
+                    "the units change from run to run; neighbouring data must differ in one unit."
+                )
             if isinstance(use.sampling, FixedSizeSampling):
                 others = rng.permutation(self.units - 1)[: use.sampling.size - taken]
             else:
@@ -175,7 +177,10 @@ def _require_no_trace(
     def again(data: Any, inside: Inside) -> tuple[Step, ...]:
         run = base.again(data, choose=hidden.choose(seed, inside))
         if not run.finished or len(run.steps) < len(base.run.steps):
-            raise InputError("the run ends elsewhere with other samples; let no branch see them.")
+            raise InputError(
+                "the run ends at another release when the samples differ; no branch may depend "
+                "on them."
+            )
         return run.steps
 
     for data in (large, small):
@@ -225,7 +230,9 @@ class Transcripts:
             ledger = Ledger(plan, noise=noise)
             self.algorithm.run(own_copy(data), ledger, own_generator(self.seed))
             if any(step.keys is not None for step in noise.steps):
-                raise UnsupportedError("private keys are in no transcript; attack a function.")
+                raise UnsupportedError(
+                    "no transcript holds private keys; attack a function instead."
+                )
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)
         whole = np.zeros((size, 1 + max(longest, self.entries)))

@@ -149,7 +149,7 @@ def _status_and_sentence(error: Exception) -> tuple[int, str]:
     if isinstance(error, InputError) and "which the book does not have" in said:
         return 404, said
     if isinstance(error, UnicodeError):  # half of a pair of surrogates, which JSON can name
-        return 400, "the request holds what is no text; send characters that UTF-8 has."
+        return 400, "the request is not UTF-8 text; send it as UTF-8."
     if isinstance(error, TimeoutError):
         return 408, f"the request has not come within {_SECONDS:.0f} s; send it again."
     kinds = {

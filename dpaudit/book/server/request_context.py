@@ -327,7 +327,7 @@ def certificates_in(folder: Path | None) -> CertificateStore:
     """Return the certificates of a folder.
 
     Raises:
-        InputError: if it is no folder.
+        InputError: if it is not a folder.
     """
     if folder is not None and not folder.is_dir():
         raise InputError(f"certificates is {shown(str(folder))}; it must be a folder.")

@@ -105,7 +105,7 @@ def _below(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosix
 
 def _refuse_content(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise InputError(f"{files.shown(folder)} exists and is no folder; choose another name.")
+        raise InputError(f"{files.shown(folder)} exists and is not a folder; choose another name.")
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"folder {files.shown(folder)} is not empty; choose another name.")
 

@@ -184,7 +184,7 @@ def run(connection: Any, sql: str, name: str = "") -> Any:
         kind = type(error).__name__
         if kind in ("OutOfMemoryException", "IOException"):
             raise InputError(
-                f"source {name or 'rows'} cannot be worked off: there is too little memory or room "
+                f"source {name or 'rows'} cannot be processed: there is too little memory or room "
                 "in the folder of temporary files; set TMPDIR to a larger one."
             ) from None
         if kind == "InterruptException":

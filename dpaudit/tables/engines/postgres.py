@@ -79,7 +79,9 @@ class PostgresTable(Record):
             parts = urlsplit(self.url)
             secret = parts.password is not None or "password" in parse_qs(parts.query)
         except ValueError:
-            raise InputError("source is no address of a database; check its brackets.") from None
+            raise InputError(
+                "source is not an address of a database; check its brackets."
+            ) from None
         if secret:
             raise InputError(
                 "source has a password; leave it out, and give it by PGPASSWORD or a password file."
@@ -111,7 +113,7 @@ class PostgresTable(Record):
                     raise no_table(self.table)
                 if server.execute(_MADE, [table, list(columns)]).fetchone() != (False,):
                     raise InputError(
-                        f"table {self.table!r} has a declared column that the server makes; "
+                        f"table {self.table!r} has a declared column that the server generates; "
                         "declare stored columns alone."
                     )
                 if server.execute(_CAST, [table, list(columns)]).fetchone() != (False,):

@@ -273,7 +273,7 @@ def _require(columns: Sequence[str], known: Sequence[str], path: Path) -> None:
 
 def _require_file(path: Path) -> None:
     if not path.is_file():
-        raise InputError(f"source {files.shown(path)} does not exist, or is no file.")
+        raise InputError(f"source {files.shown(path)} does not exist, or is not a file.")
 
 
 def unreadable(name: str) -> InputError:
@@ -291,6 +291,7 @@ def no_table(name: str) -> InputError:
     enforced of units would then be false. In a table it is assumed that it does not.
     """
     return InputError(
-        f"table {shown(name)} is no stored table of the database; of a view, write one whose rows "
+        f"table {shown(name)} is not a stored table of the database; of a view, write one whose "
+        "rows "
         "hold data of their own unit alone, by CREATE TABLE … AS."
     )

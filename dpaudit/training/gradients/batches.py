@@ -64,7 +64,7 @@ def batches(
             if charged[each.at]:
                 raise InputError(
                     f"{each.describe()} was begun already, and its noise is in no journal; start "
-                    "a training with correlated noise anew."
+                    "a training run with correlated noise anew."
                 )
             turns = _split(len(names), law.min_separation, [seed])  # the same in every pass
             for step in range(law.factorization.steps):
@@ -110,7 +110,7 @@ def require_drawable(each: Invocation) -> None:
     law, sampling = each.mechanism, each.sampling
     if type(law) not in (Gaussian, ContinualGaussian) or getattr(law, "symmetric", False):
         raise UnsupportedError(
-            f"{each.describe()} is no normal noise on a vector; declare gaussian, or "
+            f"{each.describe()} is not a normal noise on a vector; declare gaussian, or "
             "continual-gaussian, for gradients that are clipped in L2."
         )
     if each.contribution is not None:

@@ -224,7 +224,7 @@ def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None
         if name not in before or before[name][0] is not tensor or before[name][1] != version:
             raise UnsupportedError(
                 f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would keep "
-                "something of examples beside the gradients; leave that out."
+                "something of the examples beside the gradients; leave that out."
             )
 
 

@@ -59,13 +59,15 @@ class Examples:
         self.by_user = users is not None
         if not self.by_user:
             if most is not None:
-                raise InputError("most_rows is given without users; it counts the rows of one.")
+                raise InputError(
+                    "most_rows is given without users; it bounds the rows of one user."
+                )
             (count,) = rows
             self.most, self.names = 1, DistinctNames.of(f"row {row}" for row in range(count))
         else:
             self._share(users, len(self.leaves[0]), most)
         if not self.names:
-            raise InputError("data has no rows; a training needs some.")
+            raise InputError("data has no rows; training needs some.")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,7 +75,9 @@ class Examples:
     def _share(self, users: Any, rows: int, most: int | None) -> None:
         """Keep which rows each user has, shape (users, most), and how much each of them counts."""
         if most is None:
-            raise InputError("most_rows is missing; with users, give how many rows of each count.")
+            raise InputError(
+                "most_rows is missing; with users, give how many rows of each user count."
+            )
         self.most = validate.integer_at_least(1, most_rows=most)
         names, codes = distinct_names(users)
         if len(codes) != rows:

@@ -196,7 +196,8 @@ class Graph:
             if type(part) is int and several and 0 <= part < len(found):
                 return found[part]
         raise InputError(
-            "an argument of the loss is no number, type, or value that is there before it."
+            "an argument of the loss is not a number, a type, or a value that was computed "
+            "before it."
         )
 
     def require_room(self, size: int, chunk: int, parameters: int) -> None:

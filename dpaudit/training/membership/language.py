@@ -99,7 +99,9 @@ class SecretScores:
         validate.integer_at_least(1, others=self.others)
         validate.integer_at_least(0, seed=self.seed)
         if not self.prompts or not all(isinstance(each, str) for each in self.prompts):
-            raise InputError("prompts is empty, or has what is no text; give one for each canary.")
+            raise InputError(
+                "prompts is empty, or holds something that is not text; give one for each canary."
+            )
         if len(set(self.alphabet)) != len(self.alphabet) or len(self.alphabet) < 2:
             raise InputError(
                 f"alphabet is {validate.shown(self.alphabet)}; it must be two letters or more, "
@@ -130,7 +132,8 @@ class SecretScores:
         """
         if mask.size != len(self.prompts):
             raise InputError(
-                f"there are {mask.size} canaries and {len(self.prompts)} prompts; give as many."
+                f"there are {mask.size} canaries and {len(self.prompts)} prompts; give equally "
+                "many."
             )
         pairs = list(zip(self.prompts, self.secrets, strict=True))
         texts = [
@@ -152,7 +155,8 @@ class SecretScores:
         losses = as_scores(losses=np.asarray(model.losses([prompt + each for each in secrets])))
         if losses.size != len(secrets):
             raise InputError(
-                f"losses gave {losses.size} numbers of {len(secrets)} texts; it must give as many."
+                f"losses gave {losses.size} numbers of {len(secrets)} texts; it must give "
+                "equally many."
             )
         if not np.isfinite(losses).all():
             raise InputError("losses gave an infinity; it must give finite numbers.")

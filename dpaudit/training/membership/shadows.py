@@ -259,7 +259,7 @@ class DatasetScores:
         sizes = np.bincount(owners)
         if mask.size != sizes.size:
             raise InputError(
-                f"there are {mask.size} canaries and {sizes.size} data sets; give as many."
+                f"there are {mask.size} canaries and {sizes.size} data sets; give equally many."
             )
         scores = real_array(scores=self.train(mask[owners], rng))
         if scores.shape != owners.shape:

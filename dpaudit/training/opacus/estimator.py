@@ -148,7 +148,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_ = np.unique(y if privacy.classes is None else np.asarray(privacy.classes))
         if not np.isin(y, self.classes_).all():
-            raise InputError("y has a label that is no public class; Privacy(classes=...) has all.")
+            raise InputError(
+                "y has a label that is not a public class; Privacy(classes=...) has all."
+            )
         if len(self.classes_) < 2:
             raise InputError("y has one class; a classifier needs two.")
         draws = check_random_state(self.random_state)

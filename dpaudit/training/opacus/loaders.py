@@ -166,7 +166,7 @@ def _groups(users: object, rows: int, among: object) -> list[list[int]]:
     if len(codes) != rows:
         raise InputError("users has more or fewer names than data has rows; give one for each row.")
     if not rows:
-        raise InputError("data has no rows; a training needs some.")
+        raise InputError("data has no rows; training needs some.")
     everyone = names if among is None else _distinct("among", among)[0]
     groups: dict[Name, list[int]] = {name: [] for name in everyone}
     if not groups.keys() >= set(names):

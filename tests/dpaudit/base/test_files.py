@@ -39,7 +39,7 @@ def test_bad_json_is_one_sentence(text, message):
 
 
 def test_special_files_are_refused_and_a_byte_order_mark_is_not(tmp_path):
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         files.read_text("/dev/zero", what="file")
     path = tmp_path / "bom.json"
     path.write_bytes(b"\xef\xbb\xbf[1]")
@@ -77,7 +77,7 @@ def test_nothing_is_written_over_a_device_or_a_pipe(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("/dev/null")
     for path in (pipe, link, "/dev/null", "/dev/stdout"):
-        with pytest.raises(InputError, match="is no regular file"):
+        with pytest.raises(InputError, match="is not a regular file"):
             files.write(path, "x")
     assert pipe.is_fifo()
     assert link.is_symlink()

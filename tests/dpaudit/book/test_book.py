@@ -85,7 +85,7 @@ def test_all_budgets_of_a_data_set_must_admit(book):
     assert used(book)["epsilon"] == 0
     book.retire("small", by="officer", why="too small")
     ask(book, laplace(1.25))
-    with pytest.raises(InputError, match="budget is 'small'; it must be one that counts"):
+    with pytest.raises(InputError, match="budget is 'small'; it must be a budget in force"):
         book.retire("small", by="officer", why="again")
     verify_book(book)
 
@@ -222,7 +222,7 @@ def test_what_the_journal_proves_not_to_have_run_is_given_back(book, tmp_path):
     assert ended.lines == 5
     assert used(book)["rho"] == pytest.approx(3 / 8)
     assert book.close(reserved.id, by="ann", journal=journal) == ended  # said twice
-    with pytest.raises(InputError, match="is closed; it stays so"):
+    with pytest.raises(InputError, match="is closed; that is final"):
         book.close(reserved.id, by="ann", abandoned="no")
     verify_book(book)
 

@@ -369,6 +369,6 @@ def test_the_command(book, tmp_path, monkeypatch, capsys):
     assert _outcome(["book", "recheck", "files", "--audit", str(attacked), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["broken"] == [release]
     assert _outcome(["book", "recheck", "none"]) == 3
-    assert capsys.readouterr().err == "dpaudit: 'none' is no folder; give that of the files.\n"
+    assert capsys.readouterr().err == "dpaudit: 'none' is not a folder; give that of the files.\n"
     with pytest.raises(InputError, match="does not exist"):
         recheck(book, tmp_path, audits=[Path("none.json")], by="officer")

@@ -103,7 +103,7 @@ def test_a_witness_that_is_refused_leaves_nothing_certified(monkeypatch):
     assert wrong.verdict is Verdict.UNPROVEN
     (finding,) = (each for each in wrong.findings if each.rule == "checker-refuses")
     assert finding.severity is Severity.ERROR
-    assert "report" in finding.remedy
+    assert "Report" in finding.remedy
     assert wrong.checked.refused
     verify(wrong)
     assert recomputed(wrong).verdict is Verdict.UNPROVEN

@@ -478,7 +478,7 @@ def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
         (["certify", "no.such.module:X"], "cannot be imported"),
         (["run", "nowhere:X"], "so give its place, such as FOLDER/nowhere.py:NAME"),
         (["certify", "examples:Nothing"], "has no 'Nothing'"),
-        (["certify", "examples:LAPLACE"], "is no subject"),
+        (["certify", "examples:LAPLACE"], "is not a subject"),
         (["certify", "examples:Answers", "--set", "colour=1"], "has no field 'colour'"),
         (["certify", "examples:Answers", "--set", "epsilon"], "key=value"),
         (["certify", "examples:Answers", "--set", "epsilon=-1"], "epsilon is -1"),

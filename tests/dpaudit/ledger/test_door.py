@@ -135,7 +135,7 @@ def test_the_door_is_shut_for_good():
 
 def test_nobody_enters_twice():
     door = ReleaseGate()
-    with door.lock, door, pytest.raises(InputError, match="another one is made"), door.lock:
+    with door.lock, door, pytest.raises(InputError, match="another one is being made"), door.lock:
         pass
     with door.lock, door:  # and it is free again
         pass

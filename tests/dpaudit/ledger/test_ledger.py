@@ -217,7 +217,7 @@ def test_a_mechanism_that_releases_while_it_draws_is_refused():
     nested = Nested(4.0, clip=(-2.0, 2.0))
     outer = gaussian_invocation(mechanism=nested, at="outer")
     ledger = open_ledger(Plan.of(outer, gaussian_invocation(mechanism=nested, at="inner")))
-    with pytest.raises(InputError, match="another one is made"):
+    with pytest.raises(InputError, match="another one is being made"):
         ledger.release(nested, 1.0, at="outer")
 
 

@@ -180,7 +180,7 @@ def test_a_quantile_is_one_of_the_candidates():
             "rows can move the utility",
         ),
         (bounded(ExponentialMechanism(1.0)), "bounds no rows"),
-        (bounded(Laplace(1.0), rows=1), "no exponential mechanism"),
+        (bounded(Laplace(1.0), rows=1), "not an exponential mechanism"),
         (bounded(choice, rows=1, relation=ReplaceOne()), "move the utility by up to 1"),
         (bounded(choice, rows=1, relation=ZeroOut()), "move the utility by up to 1"),
     ]:
@@ -342,7 +342,7 @@ def test_keys_are_known_beforehand():
     assert cells_of(["b", "x", "a"], np.array(["a", "b"])).tolist() == [1, -1, 0]
     with pytest.raises(InputError, match="distinct"):
         cells_of(["a"], np.array(["a", "a"]))
-    with pytest.raises(InputError, match="no text, number or tuple"):
+    with pytest.raises(InputError, match="not a text, a number or a tuple"):
         cells_of(["a"], [["a"]])
 
 

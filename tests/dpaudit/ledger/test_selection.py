@@ -181,7 +181,7 @@ def test_an_error_leaves_where_no_run_has_a_score():
 
 def test_a_run_has_its_own_ledger_alone():
     ledger = ledger_of(plan_of())
-    with pytest.raises(InputError, match="while another one is made"):
+    with pytest.raises(InputError, match="while another one is being made"):
         ledger.select(lambda _, own: (ledger.release(SCORE, 1.0, at="score"), None), at="search")
     ledger = ledger_of(plan_of(count=3))
     with pytest.raises(PlanMismatchError, match="not declared"):

@@ -386,10 +386,10 @@ def test_units_need_one_entry_a_row():
         (bounded(keys=3, relation=ReplaceOne()), "is 3; under replace-one 2 .* 4 counts"),
         (bounded(keys=3, relation=ZeroOut()), "under zero-out 2 keys of a unit can change 4"),
         (bounded(keys=3, relation=MetricBall(1.0)), "under metric-ball 2 keys"),
-        (bounded(rows=None), "no stable histogram of some rows"),
+        (bounded(rows=None), "not a stable histogram of some rows"),
         (
             Invocation.bounded(DiscreteLaplace(1.0), Contribution(1.0, rows=1), *ABOUT, at="towns"),
-            "no stable histogram of some rows",
+            "not a stable histogram of some rows",
         ),
     ],
 )
@@ -404,7 +404,7 @@ def test_it_is_the_one_way_to_a_bounded_stable_histogram():
         ledger.release(declared.mechanism, [3, 4], at="towns")
     with pytest.raises(InputError, match="no bounded sum keeps to"):
         ledger.sum([[3, 4]], at="towns")
-    with pytest.raises(InputError, match="no exponential mechanism"):
+    with pytest.raises(InputError, match="not an exponential mechanism"):
         ledger.quantile([1.0], 0.5, [0.0, 1.0], at="towns")
     free = Invocation(declared.mechanism, 1.0, *ABOUT, at="free")
     with pytest.raises(PlanMismatchError, match="without a contribution"):

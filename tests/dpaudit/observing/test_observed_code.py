@@ -103,7 +103,7 @@ def test_home_made_noise_from_a_run_to_a_plan_that_is_kept(here, capsys):
     shown = capsys.readouterr().out
     assert "sensitivity ?" in shown
     assert "unknown-sensitivity" in shown
-    assert "10^9 there stands for unknown" in " ".join(shown.split())
+    assert "10^9 in the plan stand for unknown" in " ".join(shown.split())
     with pytest.raises(InputError, match="lacks the key 'sensitivity'"):
         read_plan_file("plan.toml")
     declared(here / "plan.toml", sensitivity=100.0)

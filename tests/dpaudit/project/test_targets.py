@@ -80,7 +80,7 @@ def test_settings_go_over_the_defaults_and_over_an_instance(here):
     [
         ("Survey", {"scala": 1}, "no field 'scala'; its fields are scale, shape"),
         ("Nobody", {}, "has no 'Nobody'"),
-        ("math", {}, "is no subject"),
+        ("math", {}, "is not a subject"),
         ("Sized", {"size": 0}, "cannot be made with"),
     ],
 )

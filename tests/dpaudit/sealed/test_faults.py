@@ -23,7 +23,8 @@ pytest.importorskip("duckdb")
 
 CODE = Path(__file__).with_name("leaks") / "faults.py"
 ENDED = (
-    "the process of the code ended before it returned: it said what is no message, heard no "
+    "the process of the code ended before it returned: it sent something that is not a message, "
+    "got no "
     "answer, or used up its time or memory."
 )
 CUSTODIAN_ENDED = "the custodian of the data ended"

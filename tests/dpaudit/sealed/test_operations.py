@@ -545,7 +545,7 @@ def test_a_choice_is_of_as_few_rows_of_a_unit_as_it_declares(tmp_path: Path) -> 
         few = asked.data.group_rows(3).filter("sick").group_rows(2).filter("age > 3")
         asked.ledger.choose(few, "ward", at="two")
         asked.ledger.choose(few, "ward", at="monotonic")
-        with pytest.raises(InputError, match="is no choice"):
+        with pytest.raises(InputError, match="is not a choice"):
             asked.ledger.choose(few, "ward", at="sum")
     moved = chosen(halves, ReplaceOne(), "x")
     for wrong, words in ((moved, "declare span 2"), (replace(moved, sensitivity=0.0), "declare 1")):
@@ -579,7 +579,7 @@ def test_the_owner_is_told_no_more_than_a_message_holds_whatever_the_rows_are(
         wide = asked.data.vector(["age"]).linear([[1]] * 10_000)
         for number in range(209):
             wide.tell_owner(f"mean {number}")
-        with pytest.raises(InputError, match="the owner is told at most 2097152 numbers"):
+        with pytest.raises(InputError, match="the owner takes at most 2097152 numbers"):
             wide.tell_owner("one more")
 
 

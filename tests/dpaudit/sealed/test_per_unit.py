@@ -432,7 +432,7 @@ def test_a_function_that_is_not_declared_is_refused(tmp_path):
     with asked(tmp_path, mean_age) as found, pytest.raises(InputError) as refused:
         values(found, drawn)
     assert str(refused.value) == (
-        "'drawn' is no function that the subject declares; list it in functions."
+        "'drawn' is not a function that the subject declares; list it in functions."
     )
     with asked(tmp_path) as found, pytest.raises(InputError, match="declares no functions"):
         values(found, drawn)

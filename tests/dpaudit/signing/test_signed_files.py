@@ -143,7 +143,7 @@ def test_what_goes_together_is_told(call):
     path = signed(call, "ana")
     Path("p.toml").write_text("journal = true\n")
     key = ("--key", "ana.pub.pem")
-    refused(call("verify", path), "is signed; say by whom with --key PUBLIC.pem.")
+    refused(call("verify", path), "is signed; say who must have signed it, with --key PUBLIC.pem.")
     refused(call("verify", path, "--policy", "p.toml"), "no key is given")
     refused(call("verify", "c.json", "--signature", path), "no key is given")
     refused(call("verify", "c.json", *key), "envelope must have payload")

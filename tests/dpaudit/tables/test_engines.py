@@ -168,11 +168,13 @@ class TestStoredTables:
 
     @pytest.mark.parametrize("table", ["alone", "main.alone", "missing", "visits.csv", ""])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
-        with pytest.raises(InputError, match=r"no stored table of the database; of a view, write"):
+        with pytest.raises(
+            InputError, match=r"not a stored table of the database; of a view, write"
+        ):
             found_of(DuckDbFile(database, table), duck.Layout("who", COLUMNS[:2]), MEASURES[:1])
 
     def test_a_view_is_refused_as_a_public_table(self, database):
-        with pytest.raises(InputError, match=r"'seen' is no stored table"):
+        with pytest.raises(InputError, match=r"'seen' is not a stored table"):
             self.beds(DuckDbFile(database, "visits"), DuckDbFile(database, "seen"))
 
     @pytest.mark.parametrize("table", ["visits", "Visits", "old.visits", "MAIN.VISITS"])

@@ -161,13 +161,15 @@ class TestPostgres:
 
     @pytest.mark.parametrize("table", ["seen", "kept"])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
-        with pytest.raises(InputError, match=r"is no stored table of the database; of a view, wri"):
+        with pytest.raises(
+            InputError, match=r"is not a stored table of the database; of a view, wri"
+        ):
             sum_of_age(database, table)
 
     def test_a_foreign_table_is_refused_and_a_table_of_which_one_is_a_part(self, database):
         make_foreign_tables(database)
         for table in ("far", "parted afar"):
-            with pytest.raises(InputError, match=r"is no stored table of the database"):
+            with pytest.raises(InputError, match=r"is not a stored table of the database"):
                 sum_of_age(database, table)
 
     def test_a_policy_of_rows_may_hide_rows_for_what_others_hold(self, database):

@@ -58,7 +58,7 @@ FILES = [
     ),
     ("data.derived", 5, "derived is 5; it must be a table"),
     ("data.derived", {"z": 5}, "derived.z: expression is 5; it must be a text"),
-    ("data.derived", {"x": "1"}, "derived.x: 'x' is a column already; call it otherwise"),
+    ("data.derived", {"x": "1"}, "derived.x: 'x' is a column already; give it another name"),
     ("data.join", 5, "join: join is 5; it must be a table"),
     ("data.join", {"source": "p.csv"}, "join: on is None; it must be a non-empty text"),
     ("data.join", {"source": "p.csv", "on": "t"}, "join needs columns, as"),
@@ -129,7 +129,7 @@ QUERIES = [
     ({"quantiles": "x", "at": [0.0001]}, "shares must be from 0.001 to 0.999"),
     ({"quantiles": "x", "at": [0.5, 0.5]}, "name each share once"),
     ({"quantiles": "x", "at": [0.5], "candidates": 0}, "candidates is 0; it must be an integer"),
-    ({"histogram": "t"}, "nobody lists the values; give values"),
+    ({"histogram": "t"}, "whose values are not listed; give values"),
     ({"histogram": "g", "by": "x"}, "unknown key 'by'"),
     ({"top": "g", "k": 3}, "k is 3; it must be an integer of at least 1 and at most 2"),
     ({"keys": []}, "keys is []; it must be columns"),
@@ -197,9 +197,13 @@ WRONG = [
     (None, {"count": True, "where": "d > max(d) - 30"}, "bounds known without the data"),
     (None, {"count": True, "where": "d > current_date - 30"}, "write the date as a constant"),
     # keys that follow from the rows
-    (None, {"count": True, "by": "t"}, "release keys that nobody knows by a query with keys"),
+    (None, {"count": True, "by": "t"}, "release unlisted keys by a query with keys"),
     ({"type": "integer", "values": "all"}, None, "a list of 1 to 100000 public values"),
-    ({"type": "text", "values": "SELECT DISTINCT t"}, None, "known without the data; values that"),
+    (
+        {"type": "text", "values": "SELECT DISTINCT t"},
+        None,
+        "known without the data; to release values that",
+    ),
     # a quotient
     (None, {"mean": "x / 10"}, "multiply by a constant such as 0.1"),
     # a median of everybody within an expression

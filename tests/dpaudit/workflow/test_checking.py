@@ -153,7 +153,7 @@ def test_every_verdict(project):
         (entry("x", "code.py:Raises"), "OSError"),
         (entry("x", "code.py:Confused"), "code.py:Confused raised"),
         (entry("x", "code.py:Nothing"), "has no 'Nothing'"),
-        (entry("x", "code.py:half"), "is no subject"),
+        (entry("x", "code.py:half"), "is not a subject"),
         (entry("x", "nowhere.py:Sum"), "does not exist"),
         (entry("x", "nowhere_at_all:Sum"), "No module named 'nowhere_at_all'"),
         (entry("x", "syntax.py:Sum"), "cannot be imported: SyntaxError"),

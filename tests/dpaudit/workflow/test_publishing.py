@@ -51,7 +51,7 @@ def test_files_of_others_stay(project):
     project(entry("a", "laplace.toml"))
     project(entry("a", "laplace.toml"))  # its own may be replaced
     (reports / ".dpaudit-files.json").write_text('{"files": 3}')
-    with pytest.raises(InputError, match="is no list of reports"):
+    with pytest.raises(InputError, match="is not a list of reports"):
         project(entry("a", "laplace.toml"))
 
 
@@ -64,7 +64,7 @@ def test_reports_stay_within_the_project(project, name):
 def test_an_unwritable_folder_is_refused_before_any_work(project, monkeypatch):
     blocked = project.root / "file"
     blocked.write_text("")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         project(entry("Leaves"), reports=blocked / "below")
     monkeypatch.setattr(publishing.os, "access", lambda *_: False)
     with pytest.raises(InputError, match="read-only"):

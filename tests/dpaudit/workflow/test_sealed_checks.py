@@ -185,7 +185,7 @@ def test_another_subject_beside_a_sealed_one_is_rehearsed_as_ever(project):
     Path("mixed.py").write_text(MIXED, "utf-8")
     certificate = certify_target("mixed.py:Ordinary", (), None, "best", rehearse=True)
     assert certificate.scope is Scope.CODE
-    with pytest.raises(InputError, match=r"mixed\.py:Ordinary is no SealedSubject"):
+    with pytest.raises(InputError, match=r"mixed\.py:Ordinary is not a SealedSubject"):
         run_subject("mixed.py:Ordinary", (), None, 1, Path("out"), sealed=True)
     ran, _ = run_subject("mixed.py:Ordinary", (), None, 1, Path("out"))
     assert ran.rehearsal.done

@@ -99,7 +99,9 @@ def test_a_link_among_the_code_leads_nowhere(project: Path, tmp_path: Path, targ
     (project / "package" / "__init__.py").touch()
     (tmp_path / "elsewhere.py").write_text("KEY = 1")
     (project / "package" / "rows.py").symlink_to(tmp_path / target)
-    with pytest.raises(InputError, match=r"file 'rows\.py' is a link to what is no code"):
+    with pytest.raises(
+        InputError, match=r"file 'rows\.py' is a link to something that is not code"
+    ):
         run_subject(written(project, first="import package"), (), None, 1, tmp_path / "out")
 
 
@@ -112,7 +114,7 @@ def test_modules_are_kept_from_links_too(
     written(package)
     (package / "rows.py").symlink_to(tmp_path / "hidden.csv")
     monkeypatch.chdir(project)
-    with pytest.raises(InputError, match="is a link to what is no code"):
+    with pytest.raises(InputError, match="is a link to something that is not code"):
         run_subject("wards_of_links.counts:Counts", (), None, 1, tmp_path / "out")
 
 
@@ -149,7 +151,7 @@ if not Path("/proc/1").exists():
 Path({str(mark)!r}).touch()
 """
     entry = SubjectEntry(name="x", target=written(project, first=first), code=Code.SEALED)
-    with pytest.raises(InputError, match="this is no SealedSubject"):
+    with pytest.raises(InputError, match="this is not a SealedSubject"):
         certify_entry(entry)
     assert not mark.exists()
     with pytest.raises(InputError, match="is a SealedSubject that was not known as one"):
@@ -278,7 +280,7 @@ def test_a_public_file_that_is_swapped_for_a_link_is_not_copied(
     (tmp_path / "hidden.csv").write_text(HIDDEN)
     assert public_files.read_public(tmp_path / "project", "in/prices.csv")[1].data == b"1"
     between(monkeypatch, public, swaps(public, tmp_path / "hidden.csv")[way], lambda: None)
-    with pytest.raises(InputError, match=r"'in/prices\.csv' is no file beside the code"):
+    with pytest.raises(InputError, match=r"'in/prices\.csv' is not a file beside the code"):
         public_files.read_public(tmp_path / "project", "in/prices.csv")
 
 
@@ -329,7 +331,7 @@ def test_imports_are_walked_once_by_a_run_and_never_to_ask_whether_it_is_sealed(
     [
         ("raise KeyError(__file__)", "Counts", "FILE cannot be imported: KeyError: 'FILE'."),
         ("", "Other", "FILE has no 'Other'; it must be one of Counts."),
-        ("", "Counts.run", "FILE:Counts.run is no subject"),
+        ("", "Counts.run", "FILE:Counts.run is not a subject"),
     ],
 )
 @pytest.mark.parametrize("named", ["counts.py", ""])

@@ -55,7 +55,7 @@ def test_wrong_features_and_rewards_are_refused_before_noise() -> None:
         privatiser.update(np.array([1.0, 1.0, 0, 0, 0, 0]), 0.0)
     with pytest.raises(InputError, match="shape"):
         privatiser.update(np.zeros(5), 0.0)
-    with pytest.raises(InputError, match="reward is no finite number"):
+    with pytest.raises(InputError, match="reward is not a finite number"):
         privatiser.update(np.zeros(6), math.nan)
     assert privatiser.rounds == 0
     assert privatiser.sums() is None

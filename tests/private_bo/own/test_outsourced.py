@@ -110,7 +110,7 @@ def test_wrong_use_is_one_sentence():
     one.tell(row, 0.1)
     with pytest.raises(InputError, match=f"row is {row}"):
         one.tell(row, 0.1)
-    with pytest.raises(InputError, match="space is no BoxSpace"):
+    with pytest.raises(InputError, match="space is not a BoxSpace"):
         OutsourcedStudy(space=PointSpace([[1.0]]))
     with pytest.raises(InputError, match="queries is 50"):
         OutsourcedStudy(users=20)

@@ -142,7 +142,7 @@ def test_wrong_use_is_one_sentence():
     with pytest.raises(InputError, match="users is 2, and all have been asked"):
         asked.ask()
     asked.tell(ReleasedAnswer(1, 0.5, 1.0))
-    with pytest.raises(InputError, match="group is 1, which has been told"):
+    with pytest.raises(InputError, match="group is 1, whose result was given already"):
         asked.tell(ReleasedAnswer(1, 0.5, 1.0))
     with pytest.raises(InputError, match="value is nan"):
         ReleasedAnswer(0, float("nan"), 1.0)

@@ -87,7 +87,8 @@ def test_a_sensitivity_understated_twofold_is_named_with_its_round_and_line():
     (finding,) = report.findings
     assert finding.rule == "sensitivity-understated"
     assert finding.at == "round 7"
-    assert "4 apart in l1; declared is a sensitivity of 2" in finding.message
+    assert "are 4 apart in l1 at " in finding.message
+    assert "the declared sensitivity is 2" in finding.message
     line = run.__code__.co_firstlineno + 2
     assert f"test_replay:{line}" in finding.message
 
@@ -164,7 +165,7 @@ def test_a_node_of_the_tree_that_is_noised_twice_is_named():
     (finding,) = replay(tree([*nodes, (0, 2)]), leaves, other).findings
     assert finding.rule == "touched-too-often"
     assert "'release 7 of 0-2'" in finding.message
-    assert "touches 3" in finding.message
+    assert "moves at most 3" in finding.message
     assert "In all it moves 4" in finding.message
 
 
@@ -326,7 +327,8 @@ def test_other_libraries_round_to_32_bits(external, rules):
 
 def test_values_further_apart_than_declared_are_named_once():
     (finding,) = too_far(steps(1.0, 1.5, 2.0))
-    assert "1.5 apart in l1; declared is a sensitivity of 1" in finding.message
+    assert "are 1.5 apart in l1 at " in finding.message
+    assert "the declared sensitivity is 1" in finding.message
     assert too_far(steps(1.0, 1.0 + 1e-12)) == []
 
 

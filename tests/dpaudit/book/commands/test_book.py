@@ -177,7 +177,7 @@ def test_no_password_is_typed_where_the_list_of_processes_shows_it(call, monkeyp
 def test_a_clock_is_confirmed_by_its_day(book):
     code, _, err = book("clock", "2001-01-01")
     assert (code, "must be the clock's day" in err) == (3, True)
-    assert "is no day" in book("clock", "tomorrow")[2]
+    assert "is not a day" in book("clock", "tomorrow")[2]
     day = datetime.now(UTC).date().isoformat()
     assert f"it is {day}" in book("clock", day)[1]
     assert book("verify")[0] == 0

@@ -215,7 +215,7 @@ class TestRefusals:
         (tmp_path / "file").write_text("")
         (tmp_path / "link").symlink_to(tmp_path / "nowhere")
         for name in ("file", "link"):
-            with pytest.raises(InputError, match="is no folder"):
+            with pytest.raises(InputError, match="is not a folder"):
                 scaffold(name, within=tmp_path)
         assert not (tmp_path / "nowhere").exists()
 

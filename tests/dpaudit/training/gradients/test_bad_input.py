@@ -119,7 +119,7 @@ def half(parameters, example):
             {"loss": lambda p, e: DATA.mean() + p["w"] @ e},
             "loss reads the data of all units, as 'DATA'",
         ),
-        ({"plan": use(Laplace(1.0))}, "laplace at 'gradient' is no normal noise"),
+        ({"plan": use(Laplace(1.0))}, "laplace at 'gradient' is not a normal noise"),
         (
             {
                 "plan": Plan.of(

@@ -165,7 +165,7 @@ def test_the_command_tells_exposure_and_extraction(tmp_path, monkeypatch, capsys
     ("given", "said"),
     [
         ({"prompts": []}, "prompts is empty"),
-        ({"prompts": [1]}, "what is no text"),
+        ({"prompts": [1]}, "something that is not text"),
         ({"alphabet": "aa"}, "each once"),
         ({"alphabet": "a"}, "two letters or more"),
         ({"length": 0}, "length"),

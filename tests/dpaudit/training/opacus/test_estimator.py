@@ -135,7 +135,7 @@ def test_classes_of_the_data_are_a_finding_and_unknown_ones_an_error(digits):
     certificate = PrivateClassifier(short, random_state=0).fit(x, y).certificate_
     assert "classes-from-data" in {each.rule for each in certificate.findings}
     assert certificate.verdict is Verdict.UNPROVEN  # a row with a class of its own is seen
-    with pytest.raises(InputError, match="no public class") as said:
+    with pytest.raises(InputError, match="not a public class") as said:
         PrivateClassifier(dataclasses.replace(short, classes=(0, 1))).fit(x, y)
     assert "9" not in str(said.value)
 
