@@ -34,6 +34,8 @@ ELSEWHERE = {
     "evidence/auditors.md": "reports/auditors/auditors.md",
 }
 """Pages that stand elsewhere in the repository."""
+RENAMED = {"docs/search.md": "hyperparameter-tuning.md"}
+"""Pages under another name: the site has a search.html of its own."""
 OWN = {
     "index.md": "index.md",
     "reference/index.md": "reference.md",
@@ -48,7 +50,8 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
 def pages() -> dict[str, str]:
     """All pages by their path within the site."""
     home = Path(__file__).parent
-    written = {each.name: f"docs/{each.name}" for each in sorted((ROOT / "docs").glob("*.md"))}
+    names = (f"docs/{each.name}" for each in sorted((ROOT / "docs").glob("*.md")))
+    written = {RENAMED.get(each, each.removeprefix("docs/")): each for each in names}
     sources = written | ELSEWHERE
     pages = {page: (home / source).read_text("utf-8") for page, source in OWN.items()}
     for page, source in sources.items():

@@ -1,6 +1,7 @@
 """How Sphinx builds the site from the pages that build.py put together."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import dpaudit
@@ -14,6 +15,7 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_favicon = "static/favicon.svg"
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#1a6b3d",

@@ -48,6 +48,11 @@ def test_every_page_is_listed_once(pages):
     assert {re.sub(r"\.(md|rst)$", "", page) for page in pages} - {"index"} == set(listed)
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_writes(pages):
+    assert not {"search.md", "genindex.md", "py-modindex.md"} & set(pages)
+    assert "hyperparameter-tuning.md" in pages
+
+
 def test_the_navigation_has_groups_with_names(pages):
     groups = re.findall(r"```{toctree}\n(.*?)```", pages["index.md"], re.DOTALL)
     names = [re.search(r"^:caption: (.+)$", each, re.MULTILINE)[1] for each in groups]
