@@ -99,6 +99,21 @@ def test_the_examples_are_those_of_the_pages():
             assert text in [block for _, block in BLOCKS], path
 
 
+def test_the_release_file_of_the_first_page_is_that_of_the_examples():
+    (block,) = re.findall(r"```toml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    whole = (DOCS / "examples" / "visits.toml").read_text("utf-8")
+    assert whole.startswith(block)
+    assert whole.removeprefix(block).count("[[query]]") == 1
+
+
+def test_the_first_page_says_early_how_to_try_and_to_test_it():
+    first, _, _ = README.read_text("utf-8").partition("\n## ")
+    targets = re.findall(r"^make (\w+)", first, re.MULTILINE)
+    assert targets == ["demo", "test"]
+    made = re.findall(r"^(\w+):", (README.parent / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert set(targets) <= set(made)
+
+
 @pytest.mark.pages
 def test_the_project_of_the_page_is_kept(reader, capsys):
     (project,) = [text for kind, text in BLOCKS if kind == "toml" and "[[subject]]" in text]

@@ -18,8 +18,10 @@ from reference import PAGES, api
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "out" / "site"
+START = "start.md"
+"""The page that is made of the README: its title, and the picture, are those of the home page."""
 ELSEWHERE = {
-    "start.md": "README.md",
+    START: "README.md",
     "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -32,18 +34,29 @@ ELSEWHERE = {
     "evidence/auditors.md": "reports/auditors/auditors.md",
 }
 """Pages that stand elsewhere in the repository."""
+RENAMED = {"docs/search.md": "hyperparameter-tuning.md"}
+"""Pages under another name: the site has a search.html of its own."""
+OWN = {
+    "index.md": "index.md",
+    "reference/index.md": "reference.md",
+    "evidence/index.md": "evidence.md",
+}
+"""Pages of this folder, which say where the others stand in the navigation."""
 
+_PICTURE = re.compile(r"^!\[.*\]\(.*\)\n\n", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def pages() -> dict[str, str]:
     """All pages by their path within the site."""
     home = Path(__file__).parent
-    written = {each.name: f"docs/{each.name}" for each in sorted((ROOT / "docs").glob("*.md"))}
+    names = (f"docs/{each.name}" for each in sorted((ROOT / "docs").glob("*.md")))
+    written = {RENAMED.get(each, each.removeprefix("docs/")): each for each in names}
     sources = written | ELSEWHERE
-    pages = {"index.md": (home / "index.md").read_text("utf-8")}
+    pages = {page: (home / source).read_text("utf-8") for page, source in OWN.items()}
     for page, source in sources.items():
         pages[page] = moved((ROOT / source).read_text("utf-8"), source, page, sources)
+    pages[START] = re.sub(r"\A# .*", "# Get started", _PICTURE.sub("", pages[START]))
     pages |= {page: make() for page, make in PAGES.items()}
     return pages | dict(api())
 

@@ -6,10 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from dpaudit.base.finding_table import known_findings
 from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import Claim
+from dpaudit.cli.main import app
 from dpaudit.mechanisms import Mechanism
 from dpaudit.project.project_file import read_project_file
 from dpaudit.reporting import suffixes
@@ -33,12 +35,29 @@ def pages():
             sys.modules.pop(name, None)
 
 
-def test_every_page_is_listed(pages):
-    listed = set(re.findall(r"^(?:.* <)?([\w/.-]+?)>?$", pages["index.md"], re.MULTILINE))
-    listed |= {
-        f"reference/{each}" for each in re.findall(r"^api/\S+", pages["reference/python.md"], re.M)
-    }
-    assert {re.sub(r"\.(md|rst)$", "", page) for page in pages} - {"index"} <= listed
+def entries(page, text):
+    """Which pages a page puts below itself in the navigation."""
+    for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
+        for name in re.findall(r"^(?!:)(?:.* <)?([\w/.-]+?)>?$", block, re.MULTILINE):
+            yield str((Path("/") / page).parent.joinpath(name).resolve().relative_to("/"))
+
+
+def test_every_page_is_listed_once(pages):
+    listed = [each for page, text in pages.items() for each in entries(page, text)]
+    assert len(listed) == len(set(listed))
+    assert {re.sub(r"\.(md|rst)$", "", page) for page in pages} - {"index"} == set(listed)
+
+
+def test_no_page_has_the_name_of_one_that_sphinx_writes(pages):
+    assert not {"search.md", "genindex.md", "py-modindex.md"} & set(pages)
+    assert "hyperparameter-tuning.md" in pages
+
+
+def test_the_navigation_has_groups_with_names(pages):
+    groups = re.findall(r"```{toctree}\n(.*?)```", pages["index.md"], re.DOTALL)
+    names = [re.search(r"^:caption: (.+)$", each, re.MULTILINE)[1] for each in groups]
+    assert len(names) == len(set(names))
+    assert all(":hidden:" in each for each in groups)  # in the bar beside, not on the page
 
 
 def test_every_finding_and_mechanism_has_its_heading(pages):
@@ -65,7 +84,31 @@ def test_links_within_the_site_lead_to_pages(pages):
 
 
 def test_the_first_page_shows_its_picture(pages):
-    assert re.search(r"!\[A report: .*\]\(/docs/examples/report\.png\)", pages["start.md"])
+    readme = (HOME.parents[1] / "README.md").read_text("utf-8")
+    assert re.search(r"!\[A report: .*\]\(docs/examples/report\.png\)", readme)
+    assert "![" not in pages["start.md"]  # which follows the home page
+    shown = re.findall(r"!\[A report: .*\]\(/(.+)\){\.only-(\w+)}", pages["index.md"])
+    assert shown == [
+        ("docs/examples/report.png", "light"),
+        ("docs/examples/report-dark.png", "dark"),
+    ]
+
+
+def test_the_home_page_has_four_ways_in_each_with_a_command(pages):
+    ways = re.findall(r"{container} way\n(.*?)````", pages["index.md"], re.DOTALL)
+    led = [re.match(r"\*\*\[.+\]\((.+)\)\*\*\n", each)[1] for each in ways]
+    assert led == ["certify.md", "release.md", "audit-any-code.md", "training.md"]
+    commands = typer.main.get_command(app).commands
+    for each in ways:
+        (command,) = re.findall(r"^dpaudit (\w+)", each, re.MULTILINE)
+        assert command in commands
+
+
+def test_the_site_begins_as_the_first_page_does(pages):
+    """What is installed on the home page is what the first five minutes need."""
+    (line,) = re.findall(r"^python3 -m venv .*", pages["index.md"], re.MULTILINE)
+    assert line in pages["start.md"].splitlines()
+    assert re.match(r"# Get started\n\n\*Is the", pages["start.md"])
 
 
 EXAMPLES = tomllib.loads((HOME / "examples.toml").read_text("utf-8"))
