@@ -25,6 +25,7 @@ from dpaudit.reporting.results import (
     result_tables,
     warning_of_owner,
 )
+from dpaudit.reporting.scale import Scale, epsilon_scale, guess_scale
 from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 from dpaudit.reporting.wording.tables import Row
@@ -64,6 +65,8 @@ class View:
         curves: privacy and trade-off curves.
         growth: the loss over time, if it is finite.
         growth_figure: the same, drawn.
+        guess: the best guess, on a scale.
+        epsilons: attacked, proved and claimed ε, on a scale, if something was attacked.
         audits: what was attacked.
         checklists: what the certificate answers of published checklists.
         results: of a declared release, a table for each query.
@@ -82,6 +85,8 @@ class View:
     curves: tuple[Figure, ...]
     growth: Growth | None
     growth_figure: Figure | None
+    guess: Scale
+    epsilons: Scale | None
     audits: tuple[AuditView, ...]
     checklists: tuple[Checklist, ...]
     results: tuple[ResultTable, ...]
@@ -103,22 +108,24 @@ def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View
     """Gather what the formats for people show of a certificate."""
     shown = {} if is_told(certificate) else certificate.owner or {}
     run = _with_owner(certificate.run or {}, shown)
-    grown = growth(certificate)
+    grown, said = growth(certificate), headline.headline(certificate)
     return View(
         certificate=certificate,
         record=certificate.to_dict(),
-        headline=headline.headline(certificate),
+        headline=said,
         statement=statement(certificate),
         opinion=None if opinion is None else opinion.reason,
         curves=figures(certificate),
         growth=grown,
         growth_figure=None if grown is None else growth_figure(certificate, grown),
+        guess=guess_scale(said.odds),
+        epsilons=epsilon_scale(certificate),
         audits=tuple(_audit(certificate, n, a) for n, a in enumerate(certificate.audits, 1)),
         checklists=checklists(certificate),
         results=result_tables(certificate),
         cut=cut_rows(certificate),
         warning=warning_of_owner(certificate),
-        summary=tables.facts(run.get("summary", {})),
+        summary=tables.nested_facts(run.get("summary", {})),
         series=series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),
     )
@@ -159,6 +166,7 @@ def _row(number: int, shown: View) -> Row:
         "number": number,
         "name": certificate.subject.name,
         "verdict": certificate.verdict,
+        "look": shown.headline.look,
         "protects": f"one {plan.unit}, {plan.relation}, {plan.trust}",
         "claimed": _NONE if claim is None else stated(claim),
         "proved": proof,
@@ -180,7 +188,7 @@ def _attacked(shown: View) -> str:
 
 
 def tally(views: Sequence[View]) -> str:
-    """Tell how many have which verdict, worst first.
+    """How many have which verdict, worst first.
 
     The verdicts of several certificates are not added up: each speaks of its own subject.
     """

@@ -128,11 +128,11 @@ def test_a_certificate_by_it_says_whose_proof_it_is():
     assert made.foreign.accountants == ("outside-squared",)
     assert made.foreign.mechanisms == ()
     said = headline(made)
-    assert said.label == "Certified: the plan, if what others state is true"
+    assert said.label == "Proved, weak protection: the plan, if what others state is true"
     assert any("the accountant 'outside-squared'" in each for each in said.details)
     own = certify(ANSWERS, subject=subject, delta=1e-6)
     assert not own.foreign
-    assert headline(own).label == "Certified: the plan"
+    assert headline(own).label == "Proved, weak protection: the plan"
 
 
 def test_names_that_nobody_registered_are_errors_at_every_door():

@@ -13,7 +13,7 @@ from dpaudit.reporting.html import svg
 from dpaudit.reporting.text import strict_environment, visible
 from dpaudit.reporting.view import comparison, tally, views
 from dpaudit.reporting.wording import tables, words
-from dpaudit.reporting.wording.headline import checked, rests_on
+from dpaudit.reporting.wording.headline import PROTECTION, checked, rests_on
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,12 +67,12 @@ def environment() -> Environment:
         "spaced": tables.spaced,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
-    shared = {
+    made.globals |= {
         "infinity": math.inf,
         "tables": tables,
         "words": words,
         "rests_on": rests_on,
         "checked": checked,
+        "protection": PROTECTION,
     }
-    made.globals |= shared
     return made

@@ -24,6 +24,7 @@ from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.mechanisms import Opaque
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
+from dpaudit.reporting.wording.tables import all_findings
 
 _SPEAKS_OF = {
     Scope.PLAN: "plan",
@@ -31,7 +32,20 @@ _SPEAKS_OF = {
     Scope.RELEASE: "release",
     Scope.SEALED: "plan and code, sealed",
 }
-_SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
+_LABELS = {
+    "certified": ("✓", "Certified"),
+    "limited": ("◐", "Proved, limited protection"),
+    "weak": ("!", "Proved, weak protection"),
+    "unproven": ("?", "Unproven"),
+    "refuted": ("✗", "Refuted"),
+}
+"""Sign and first words of each look."""
+
+LIMITED, WEAK = 0.75, 0.9
+"""Above these, what is proved of the best guess at even odds protects to a limit, or weakly."""
+
+PROTECTION = words.PROTECTION.format(limited=percent(LIMITED), weak=percent(WEAK))
+"""What the words of a label mean."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +69,16 @@ class Headline:
     """The first screen of a report.
 
     Attributes:
-        verdict: what colours it.
-        label: the verdict, and of what, in a few words.
-        sign: a sign beside the label, so that colour is not needed to tell verdicts apart.
+        look: what colours it: the verdict; of a certified one how well what is proved protects.
+        label: that in words, and of what.
+        sign: a sign beside the label, so that colour is not needed to tell looks apart.
         sentence: what it means, in one sentence.
         details: further sentences, each of its own.
         open_points: how many findings need a decision; empty where none does.
         odds: the numbers behind the sentence.
     """
 
-    verdict: Verdict
+    look: str
     label: str
     sign: str
     sentence: str
@@ -84,14 +98,16 @@ def headline(certificate: Certificate) -> Headline:
     if _of_audits_alone(certificate):
         return _headline_of_audits(certificate, odds)
     sentence, details = write(certificate, odds)
+    unit = certificate.plan.unit
     meaning = (
-        f"“You” are whoever stands behind one {certificate.plan.unit}; whoever stands behind "
-        "several is protected less."
+        f"“You” stands for one {unit}; a person with several of them in the data is protected less."
     )
+    seen = look(certificate, odds)
+    sign, said = _LABELS[seen]
     return Headline(
-        verdict=certificate.verdict,
-        label=_label(certificate),
-        sign=_SIGNS[certificate.verdict],
+        look=seen,
+        label=f"{said}{_object(certificate)}",
+        sign=sign,
         sentence=sentence,
         details=(
             *details,
@@ -104,6 +120,13 @@ def headline(certificate: Certificate) -> Headline:
         open_points=_open_points(certificate),
         odds=odds,
     )
+
+
+def look(certificate: Certificate, odds: Odds) -> str:
+    """The verdict; where it is certified and what is proved protects little, how little."""
+    if certificate.verdict is not Verdict.CERTIFIED or odds.proved is None:
+        return str(certificate.verdict)
+    return "weak" if odds.proved > WEAK else "limited" if odds.proved > LIMITED else "certified"
 
 
 def _of_audits_alone(certificate: Certificate) -> bool:
@@ -123,7 +146,7 @@ def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
     sentence = (
         f"An attack of {made} "
         f"{'refutes' if refuting else 'does not refute'} the claim that "
-        f"{certificate.subject.name} keeps to {stated}."
+        f"{certificate.subject.name} satisfies {stated}."
     )
     if refuting:
         details = [f"It shows {_shown(shown, certificate.claim)}."]
@@ -131,19 +154,18 @@ def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
     else:
         details = [shown.power] if shown.power else []
         details.append("This is no proof: other data, or another attack, may show more.")
-    details.append("Nothing else is known of it: there is no plan that could be proved.")
+    details.append("Nothing else is known about it: there is no plan that could be proved.")
     label, points = "Refuted" if refuting else "Not refuted", _open_points(certificate)
-    return Headline(verdict, label, _SIGNS[verdict], sentence, tuple(details), points, odds)
+    return Headline(verdict, label, _LABELS[verdict][0], sentence, tuple(details), points, odds)
 
 
-def _label(certificate: Certificate) -> str:
-    """The verdict, and of what: a proof for a plan says nothing of code that was not tested."""
-    verdict = certificate.verdict.value.capitalize()
+def _object(certificate: Certificate) -> str:
+    """What is certified: a proof for a plan says nothing about code that was not tested."""
     if certificate.verdict is not Verdict.CERTIFIED:
-        return verdict
+        return ""
     if _is_by_filter(certificate):
-        return f"{verdict}: what a privacy filter admitted, if its record is true"
-    of = f"{verdict}: the {_SPEAKS_OF[certificate.scope]}"
+        return ": what a privacy filter admitted, if its record is true"
+    of = f": the {_SPEAKS_OF[certificate.scope]}"
     return f"{of}, if what others state is true" if _stated_laws(certificate) else of
 
 
@@ -161,12 +183,14 @@ def _stated_laws(certificate: Certificate) -> str:
 def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
     """Tell how a run came by its rows and its noise, where that is no deployment's way."""
     if any(each.rule == MADE_UP for each in certificate.findings):
-        return ("Its results are of made-up rows: they show what a release looks like, no more.",)
+        return ("Its results come from made-up rows; they only show what a release looks like.",)
     ledger = (certificate.run or {}).get("ledger", {})
     if ledger.get("seeded"):
-        return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
+        return (
+            "The noise of its run follows from a stated seed: an experiment, not a deployment.",
+        )
     if outside := ledger.get("external"):
-        return (f"Other libraries drew noise of its run: {', '.join(map(quoted, outside))}.",)
+        return (f"Other libraries drew noise for its run: {', '.join(map(quoted, outside))}.",)
     if float_samplers(ledger):
         return ("The noise of its run was drawn in floating point, by explicit choice.",)
     return ()
@@ -188,21 +212,21 @@ def checked(certificate: Certificate) -> str:
         return "No independent checker was asked."
     if made.epsilon is None:
         return f"The independent checker {made}."
-    beyond = " The other points of the curve are the accountant’s alone."
+    beyond = " Only the accountant proves the other points of the curve."
     return f"The independent checker, which trusts no accountant, {made}.{beyond}"
 
 
 def rests_on(certificate: Certificate) -> str:
     """Tell how the assumptions behind the proof are known to hold, in one sentence."""
     if not certificate.assumptions:
-        return "This certificate is of an older kind, which says nothing of the code."
+        return "This certificate is of an older kind, which says nothing about the code."
     laws = _stated_laws(certificate)
     if certificate.scope is Scope.RELEASE:
         return f"{words.RELEASE} {_known(certificate)} {laws}".rstrip()
     if certificate.subject.code_hash is None:
         return (
-            "It speaks of the plan alone: what is proved rests on code that does what the plan "
-            f"declares and nothing else, and no code was tested. {laws}".rstrip()
+            "It speaks of the plan alone: the proof assumes code that does what the plan declares "
+            f"and nothing else, and no code was tested. {laws}".rstrip()
         )
     said = f"{_known(certificate)} {laws}".rstrip()
     if certificate.scope is Scope.SEALED:
@@ -218,14 +242,12 @@ def _known(certificate: Certificate) -> str:
     """How many assumptions are known in which way."""
     counted = Counter(each.standing for each in certificate.assumptions)
     known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
-    return f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}."
+    return f"Of the {len(certificate.assumptions)} premises of the proof: {', '.join(known)}."
 
 
 def _open_points(certificate: Certificate) -> str:
-    counted = {
-        severity: sum(finding.severity is severity for finding in certificate.findings)
-        for severity in (Severity.ERROR, Severity.WARNING)
-    }
+    found = Counter(each.severity for each in all_findings(certificate))
+    counted = {severity: found[severity] for severity in (Severity.ERROR, Severity.WARNING)}
     named = [f"{n} {s}{'' if n == 1 else 's'}" for s, n in counted.items() if n]
     total = sum(counted.values())
     return f"{' and '.join(named)} {'needs' if total == 1 else 'need'} a decision." if total else ""
@@ -259,16 +281,15 @@ def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:
         stated = f"The claim ({certificate.claim}) is proved."
-    rejected = [_rejected(audit) for audit in certificate.audits if audit.refuted]
-    return sentence, [stated, *rejected]
-
-
-def _rejected(audit: AuditRecord) -> str:
-    """An attack on a stronger statement than the claim says nothing against the claim."""
-    return (
-        f"An attack rejects ε = {plain(audit.claim_epsilon)} at δ = {plain(audit.delta)}, which "
-        "is a stronger statement and not the one above."
-    )
+    if look(certificate, odds) != Verdict.CERTIFIED:
+        stated = f"The verdict of the certificate is certified. {stated}"
+    rejected = [  # a stronger statement, which says nothing against the claim
+        f"An attack rejects ε = {plain(each.claim_epsilon)} at δ = {plain(each.delta)}, which is a "
+        "stronger statement than the one above."
+        for each in certificate.audits
+        if each.refuted
+    ]
+    return sentence, [PROTECTION, stated, *rejected]
 
 
 def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
@@ -277,7 +298,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     about = words.secret(certificate.plan.relation)
     if odds.proved is None or proved is None:
         where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
-        details = [] if claim is None else [_promise(odds, "is a statement without a proof")]
+        details = [] if claim is None else [_promise(odds, "is not proved")]
         if certificate.disputed and proved is not None and proved.epsilon < math.inf:
             where, why = " of what runs", _unfounded_proof(certificate, odds)
             details = [why, *details]
@@ -289,8 +310,8 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     if claim is None:
         return f"{_adversary(certificate)} to at most {percent(odds.proved)}.", []
     details = [
-        f"Claimed is {claim}; proved is ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}. "
-        "The truth may lie between them."
+        f"The claim is {claim}; the proof gives ε = {up(proved.epsilon)}, "
+        f"δ = {plain(proved.delta)}. The truth may lie between them."
     ]
     limit, bound = percent(odds.claimed or 1.0), percent(odds.proved)
     if odds.proved <= (odds.claimed or 1.0) or limit == bound:
@@ -308,7 +329,7 @@ def _unfounded_proof(certificate: Certificate, odds: Odds) -> str:
     if odds.contradicted:
         return f"{proof}; an attack shows more than it allows, so this is not what was attacked."
     rules = ", ".join(certificate.disputed)
-    return f"{proof}, which the findings say is not what runs ({rules})."
+    return f"{proof}, and the findings say that something else runs ({rules})."
 
 
 def _lower_first(sentence: str) -> str:
@@ -317,7 +338,7 @@ def _lower_first(sentence: str) -> str:
 
 def _promise(odds: Odds, fate: str) -> str:
     bound = 1.0 if odds.claimed is None else odds.claimed
-    return f"The claim’s promise, a guess that is right with at most {percent(bound)}, {fate}."
+    return f"The claim promises that a guess is right in at most {percent(bound)}; that {fate}."
 
 
 def strongest_refutation(certificate: Certificate) -> AuditRecord | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpaudit.base import files
 from dpaudit.base.numbers import plain, up
 from dpaudit.base.toml_tables import inline
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Standing
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.mechanisms import Norm
-from dpaudit.plan import Invocation, Plan, Sampling
+from dpaudit.plan import Invocation, Plan
 from dpaudit.project.project_file import PROJECT_FILE
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
@@ -81,6 +81,8 @@ def seal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
 def _row(alike: Sequence[Invocation]) -> Row:
     first = alike[0]
     fields = {name: value for name, value in first.mechanism.to_dict().items() if name != "kind"}
+    sampling = {} if first.sampling is None else first.sampling.to_dict()
+    scheme = sampling.pop("scheme", "")
     return {
         "labels": tuple(invocation.at for invocation in alike),
         "mechanism": first.mechanism.kind,
@@ -88,15 +90,10 @@ def _row(alike: Sequence[Invocation]) -> Row:
         "sensitivity": f"{plain(first.sensitivity)} ({_NORMS[first.mechanism.norm]})",
         "count": first.count,
         "total": first.releases,
-        "sampling": "all take part" if first.sampling is None else _sampling(first.sampling),
+        "sampling": f"{scheme}: {_assignments(sampling)}" if scheme else "all take part",
         "group": "all" if first.group is None else first.group.name,
         "trust": str(first.trust),
     }
-
-
-def _sampling(sampling: Sampling) -> str:
-    fields = {name: value for name, value in sampling.to_dict().items() if name != "scheme"}
-    return f"{sampling.kind}: {_assignments(fields)}"
 
 
 def _assignments(fields: Mapping[str, Any]) -> str:
@@ -124,21 +121,53 @@ def compared_rows(certificate: Certificate) -> list[Row]:
     ]
 
 
-def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Errors, then warnings, then notes; each in their own order."""
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+def all_findings(certificate: Certificate) -> tuple[Finding, ...]:
+    """Every finding, and a warning for each reason why premises are only assumed; worst first."""
+    found = (*certificate.findings, *only_assumed(certificate))
+    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+
+
+def only_assumed(certificate: Certificate) -> Iterator[Finding]:
+    """Premises that nothing enforces or tests, by the reason that they share."""
+    why: dict[str, list[str]] = {}
+    for each in certificate.assumptions:
+        if each.alone.rank == Standing.ASSUMED.rank:
+            why.setdefault(each.evidence, []).append(str(each.premise))
+    for evidence, premises in why.items():
+        yield Finding("only assumed", Severity.WARNING, f"{'; '.join(premises)}. {evidence}")
+
+
+def neighbours_text(pair: Any) -> str:
+    """A pair of neighbours with six digits; of long lists only what differs.
+
+    >>> neighbours_text({"x": [[1.0], [2.0], [3.0]], "x_prime": [[1.0], [2.5], [3.0]]})
+    '3 rows, of which row 2 differs: [2.0] in x, [2.5] in x_prime'
+    """
+    sides: list[Any] = [pair.get(side) for side in _SIDES] if isinstance(pair, Mapping) else []
+    lists = all(isinstance(side, list | tuple) for side in sides)
+    if lists and len({*map(len, sides)}) == 1:
+        rows = list(zip(*sides, strict=True))
+        apart = [place for place, row in enumerate(rows) if row[0] != row[-1]]
+        if len(apart) == 1 and len(rows) > 2:
+            shown = (f"{compact(_short(side[apart[0]]))} in {name}" for name, side in pair.items())
+            return f"{len(rows)} rows, of which row {apart[0] + 1} differs: {', '.join(shown)}"
+    return compact(_short(pair))
+
+
+def _short(value: Any) -> Any:
+    """A JSON value whose floats have six significant digits."""
+    return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.6g}"))
 
 
 def series_rows(series: Mapping[str, Sequence[float]]) -> tuple[Row, ...]:
     """Every curve of a run, drawn or not."""
-    return tuple(_series_row(name, values) for name, values in sorted(series.items()))
-
-
-def _series_row(name: str, values: Sequence[float]) -> Row:
-    ends = (values[0], values[-1], min(values), max(values)) if values else ()
-    shown = [plain(float(value)) for value in ends] or ["–"] * 4
-    columns = ("first", "last", "least", "most")
-    return {"name": name, "rounds": len(values)} | dict(zip(columns, shown, strict=True))
+    rows = []
+    for name, values in sorted(series.items()):
+        ends = (values[0], values[-1], min(values), max(values)) if values else ()
+        shown = [plain(float(value)) for value in ends] or ["–"] * 4
+        row = dict(zip(("first", "last", "least", "most"), shown, strict=True))
+        rows.append({"name": name, "rounds": len(values)} | row)
+    return tuple(rows)
 
 
 def facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -152,23 +181,21 @@ def nested_facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     >>> nested_facts({"test_runs": 3, "counts": {"hits": [2, 1], "p_value": 0.25}})
     (('counts, hits', '2, 1'), ('counts, p value', '0.25'), ('test runs', '3'))
     """
-    return tuple(_nested((), values))
+    return tuple(_nested((), values)) if values else ()
 
 
 def _nested(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and value and len(path) < _DEEPEST:
         for name, inner in sorted(value.items()):
             yield from _nested((*path, spaced(str(name))), inner)
-    elif _is_row(value):
+    elif (
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= _LONGEST_ROW
+        and not any(isinstance(item, list | tuple | Mapping) for item in value)
+    ):
         yield ", ".join(path), ", ".join(map(_value, value))
     else:
         yield ", ".join(path), _value(value)
-
-
-def _is_row(value: Any) -> bool:
-    """Tell whether it is a short list of simple values."""
-    simple = isinstance(value, list | tuple) and 0 < len(value) <= _LONGEST_ROW
-    return simple and not any(isinstance(item, list | tuple | Mapping) for item in value)
 
 
 def spaced(name: str) -> str:
@@ -181,7 +208,7 @@ def spaced(name: str) -> str:
 
 
 def commands(certificate: Certificate) -> tuple[str, ...]:
-    """Write what makes the certificate again, as lines for a shell, and what they do not make."""
+    """The lines for a shell that make the certificate again, and what they do not make."""
     return (*_making(certificate), "dpaudit verify certificate.json")
 
 
@@ -196,11 +223,11 @@ def _making(certificate: Certificate) -> Iterator[str]:
     if subject.code_hash is None and not subject.name.endswith(".toml"):  # a function's plan is one
         named = [str(audit.details["plan"]) for audit in functions if "plan" in audit.details][:1]
     if OBSERVED in certificate.not_covered:
-        yield "# dpaudit observe made it, of a run whose data and options are not recorded"
+        yield "# made by dpaudit observe, from a run whose data and options are not recorded"
     elif line is not None:
         yield f"{line} -o certificate.json"
     elif not named:
-        yield "# it was made in Python, or of several audits: no command makes all of it"
+        yield "# made in Python, or from several audits: no single command makes all of it"
     elif certificate.release is not None and "ledger" in run and certificate.seed is not None:
         given = ["--seed", str(certificate.seed), *_synthetic(run["summary"]["data"])]
         yield shlex.join(["dpaudit", "release", subject.name, *given, "-o", "out"])
@@ -212,7 +239,7 @@ def _making(certificate: Certificate) -> Iterator[str]:
         yield shlex.join(["dpaudit", "run", *named, *given])
     else:
         if "ledger" in run:
-            yield "# the run drew fresh noise, which nothing draws again"
+            yield "# the run drew fresh noise, which cannot be drawn again"
         given = ["--claim", _stated(claim)] if claim and (of_check or not claim.source) else []
         given += ["--rehearse", "--data", made.data] if made and not made.reason else []
         sealed = certificate.seal and certificate.seal.made_up
@@ -223,7 +250,7 @@ def _making(certificate: Certificate) -> Iterator[str]:
             given += ["--delta", repr(claim.delta)]
         yield shlex.join(["dpaudit", "certify", *named, *given, "-o", "certificate.json"])
     if audits and line is None:
-        yield "# and its audits, each by the command that stands beside it"
+        yield "# each audit is repeated by the command in its own section"
 
 
 def _synthetic(data: str) -> list[str]:

@@ -14,32 +14,21 @@ from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 _WORDS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("dpaudit.reporting.wording").joinpath("words.toml").read_text("utf-8")
 )
+# What each table says, and where, stands above it in words.toml.
 ASSUMPTIONS: dict[str, dict[str, str]] = _WORDS["assumptions"]
-"""What a number rests on, and the case in which that does not hold."""
 TRUST: dict[str, str] = _WORDS["trust"]
-"""Who has to be trusted, and what the adversary sees."""
 TRUSTED: dict[str, str] = _WORDS["trusted"]
-"""What whoever is trusted must do."""
 STANDINGS: str = _WORDS["standings"]["all"]
-"""What the words for assumptions mean."""
 ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
-"""What each accountant composes."""
+PROTECTION: str = _WORDS["protection"]["all"]
 RELEASE: str = _WORDS["release"]["all"]
-"""What a certificate of declared queries speaks of."""
 RESULTS: str = _WORDS["release"]["results"]
-"""What the tables of a release show."""
 SEAL: dict[str, str] = _WORDS["seal"]
-"""What a certificate of a sealed run speaks of, what was tried, and whom one trusts."""
 CARD: dict[str, str] = _WORDS["card"]
-"""What a model card says of every certificate."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
-"""How much a finding matters."""
 FINDINGS: str = _WORDS["findings"]["all"]
-"""Where findings are explained."""
 STATEMENT: dict[str, str] = _WORDS["statement"]
-"""The guarantee as a formal statement."""
 RULES: dict[str, dict[str, str]] = _WORDS["rules"]
-"""What SARIF is told of results that are no findings."""
 
 
 def stated(claim: Claim) -> str:

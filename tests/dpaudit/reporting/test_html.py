@@ -1,9 +1,10 @@
 """Reports in HTML: pages and drawings."""
 
+import json
 import re
 from dataclasses import replace
 from html import escape
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -20,6 +21,7 @@ from dpaudit.reporting import HtmlRenderer, render_to, renderer_for
 from dpaudit.reporting.figures.plot import Dot, Ink, Line, Mark, Plot
 from dpaudit.reporting.html.page import LabelRenderer
 from dpaudit.reporting.html.svg import markup
+from dpaudit.reporting.wording.tables import all_findings
 
 # The HTML page: the suite of all renderers, and what makes a page safe and accessible
 
@@ -106,11 +108,18 @@ class TestHtml(PeopleConformance):
     def test_contrast(self, certificates, theme):
         """WCAG 2.1: 4.5 to 1 for text, 3 to 1 for what is drawn."""
         colours = _palette(self.rendered(certificates["bare"]), theme)
-        grounds = ("paper", "panel", "certified-soft", "unproven-soft", "refuted-soft")
+        grounds = (
+            "paper",
+            "panel",
+            "certified-soft",
+            "unproven-soft",
+            "refuted-soft",
+            "limited-soft",
+        )
         for ground in grounds:
             assert _contrast(colours["text"], colours[ground]) >= 4.5
             assert _contrast(colours["muted"], colours[ground]) >= 4.5
-        for verdict in ("certified", "unproven", "refuted"):
+        for verdict in ("certified", "limited", "unproven", "refuted"):
             assert _contrast(colours[verdict], colours[f"{verdict}-soft"]) >= 4.5
             assert _contrast(colours[verdict], colours["panel"]) >= 4.5
         for name, colour in colours.items():
@@ -159,7 +168,7 @@ def test_every_certificate_has_a_label_in_words(kind, tmp_path):
         assert f"<dt>{name}</dt>" in text
     assert "e^" not in text
     assert "P(M(D)" not in text
-    open_ = [each for each in certificate.findings if str(each.severity) != "note"]
+    open_ = [each for each in all_findings(certificate) if str(each.severity) != "note"]
     assert ("a decision." in text) == bool(open_)
     for assumed in (each for each in certificate.assumptions if str(each.standing) == "assumed"):
         assert f"<li>{escape(assumed.premise, quote=False)}</li>" in text
@@ -192,7 +201,7 @@ def wrong(screen, path, looks=LOOKS):
     ("renderer", "shown", "looks"),
     [
         (HtmlRenderer, ["scripts"], LOOKS),
-        (HtmlRenderer, ["bare", "refuted"], LOOKS[1:2]),
+        (HtmlRenderer, ["bare", "refuted", "thousand"], LOOKS[1:2]),
         (LabelRenderer, ["certified"], LOOKS),
         (LabelRenderer, ["unbounded"], LOOKS),
     ],
@@ -201,6 +210,36 @@ def test_everybody_can_read_a_report(screen, certificates, tmp_path, renderer, s
     path = tmp_path / "report.html"
     path.write_text(renderer().render(*(certificates[name] for name in shown)), "utf-8")
     assert wrong(screen, path, looks) == {}
+
+
+_CAPTIONS = """JSON.stringify([...document.querySelectorAll(".mark, .ends span")].map(each => {
+    const range = document.createRange();
+    range.selectNodeContents(each);
+    const box = range.getBoundingClientRect();
+    return [box.left, box.right, box.top, box.bottom]; }))"""
+_MARKS = """JSON.stringify([...document.querySelectorAll(".scale .mark")].map(each => {
+    const [bar, own] = [each.parentElement.querySelector("svg"), each].map(
+        shown => shown.getBoundingClientRect());
+    const at = each.classList.contains("before") ? own.right : own.left;
+    return [bar.left + bar.width * parseFloat(each.dataset.at) / 100, at]; }))"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", ["certified", "scripts", "thousand", "refuted"])
+def test_captions_stand_at_their_values_and_none_overlap(
+    screen, certificates, tmp_path, width, kind
+):
+    path = tmp_path / "report.html"
+    path.write_text(HtmlRenderer().render(certificates[kind]), "utf-8")
+    screen.look(width)
+    screen.open(path.as_uri())
+    for wanted, found in json.loads(screen.value(_MARKS)):
+        assert abs(wanted - found) <= 6
+    boxes = [box for box in json.loads(screen.value(_CAPTIONS)) if box[1] > box[0]]
+    assert len(boxes) >= 4
+    for one, other in combinations(boxes, 2):
+        beside = one[1] <= other[0] or other[1] <= one[0]
+        assert beside or one[3] <= other[2] or other[3] <= one[2]
 
 
 def test_everybody_can_read_the_first_page_of_a_project(screen):

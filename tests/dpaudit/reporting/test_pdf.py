@@ -141,6 +141,15 @@ class TestPdf(PeopleConformance):
         for text in ("✓ Certified", "to at most 69.7 %.", "theorem 2", "Accountant: pure"):
             assert joined(text) in first
 
+    @pytest.mark.parametrize("kind", ["certified", "refuted", "scripts"])
+    def test_no_page_but_the_last_is_left_half_empty(self, certificates, kind):
+        document = pdfium.PdfDocument(self.rendered(certificates[kind]))
+        for number in range(len(document) - 1):
+            page = document[number].render(scale=0.5, grayscale=True).to_numpy().squeeze()
+            body = page[: int(0.92 * len(page))]  # without the footer
+            last = (body < 250).any(axis=1).nonzero()[0].max()
+            assert last > 0.7 * len(body), number
+
     def test_folded_text_stands_there_once(self, certificates):
         """A page folds away what is long; paper cannot."""
         text = joined("".join(texts(self.rendered(certificates["exceeded"]))))

@@ -57,6 +57,43 @@ def test_a_run_may_be_missing(certificates):
     assert (shown.summary, shown.series, shown.series_rows) == ((), (), ())
 
 
+def test_results_of_a_run_are_rows_of_a_table(certificates, tmp_path):
+    run = {"summary": {"visits": {"A1": 366, "A2": 252.5}, "best": [1, 2]}, "series": {}}
+    made = replace(certificates["certified"], run=run)
+    assert view(made).summary == (("best", "1, 2"), ("visits, A1", "366"), ("visits, A2", "252.5"))
+    page = dpaudit.write_report(made, tmp_path / "r.html").read_text("utf-8")
+    assert '<th scope="row"><bdi>visits, A1</bdi></th><td><bdi>366</bdi>' in page
+    assert "| visits, A1 | 366 |" in dpaudit.write_report(made, tmp_path / "r.md").read_text(
+        "utf-8"
+    )
+
+
+# Scales
+
+
+def test_marks_stand_at_their_values(certificates):
+    shown = view(certificates["certified"])
+    proved, claimed = shown.guess.marks
+    assert proved.place == pytest.approx(200 * (shown.headline.odds.proved - 0.5))
+    assert claimed.place == pytest.approx(200 * (shown.headline.odds.claimed - 0.5))
+    assert (proved.caption, claimed.caption) == ("proved: ≤ 69.7 %", "claimed: ≤ 73.2 %")
+    attacked, proved, claimed = shown.epsilons.marks
+    assert attacked.place == pytest.approx(91)
+    assert proved.place == claimed.place == 100
+    assert attacked.caption == "attacked: ε ≥ 0.91"
+    assert shown.epsilons.bar == (attacked.place, 100)
+
+
+def test_what_is_not_known_has_no_mark(certificates):
+    for kind in ("bare", "hostile", "exceeded"):  # no attack, or one that no finite ε survives
+        assert view(certificates[kind]).epsilons is None
+    assert view(certificates["unbounded"]).guess.marks == ()
+    (claimed,) = view(certificates["opaque"]).guess.marks
+    assert claimed.caption.startswith("claimed")
+    contradicted = view(certificates["refuted"]).epsilons
+    assert contradicted.bar[0] > contradicted.bar[1]  # nothing between attack and proof is filled
+
+
 def test_growth_is_drawn_where_it_is_finite(certificate):
     shown = view(certificate)
     assert (shown.growth is None) == (shown.growth_figure is None)
@@ -140,6 +177,7 @@ def test_rows_side_by_side(certificates):
     assert rows[2]["attacked"] == "ε ≥ 1.93456 at δ = 0"
     assert rows[3]["attacked"] == "not attacked"
     assert rows[1]["claimed"] == "ε = 0.1, δ = 1e-05"
+    assert [row["look"] for row in rows] == ["certified", "unproven", "refuted", "certified"]
     assert rows[2]["guess"] == rows[3]["claimed"] == "–"
     assert tally(views) == "4 reports: 1 refuted, 1 unproven, 2 certified."
 

@@ -24,9 +24,9 @@ from dpaudit import (
     Verdict,
     ZeroOut,
 )
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import AccountantName, Guarantee
 from dpaudit.accounting.accountant import FILTER
-from dpaudit.certificate import AuditRecord, Rehearsal, SubjectRecord, certify
+from dpaudit.certificate import AuditRecord, Rehearsal, Standing, SubjectRecord, certify
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.targets import parse_settings
@@ -37,12 +37,14 @@ from dpaudit.reporting.wording import words
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
 from dpaudit.reporting.wording.statement import statement
 from dpaudit.reporting.wording.tables import (
+    all_findings,
     commands,
     compared_rows,
     invocation_rows,
+    neighbours_text,
+    only_assumed,
     replay_command,
     series_rows,
-    sorted_findings,
 )
 from dpaudit.workflow.attacking import hypothesis
 
@@ -58,26 +60,26 @@ def test_certified(certificates):
         "which of two answers you gave to at most 69.7 %."
     )
     assert "The claim (ε = 1, δ = 0) is proved." in said.details
-    assert said.open_points == "2 warnings need a decision."
+    assert said.open_points == "4 warnings need a decision."
     assert any("It speaks of the plan alone" in detail for detail in said.details)
 
 
 @pytest.mark.parametrize(
     ("ledger", "words"),
     [
-        ({"seeded": True, "samplers": {"numpy 2": 1}}, "an experiment, no deployment"),
+        ({"seeded": True, "samplers": {"numpy 2": 1}}, "an experiment, not a deployment"),
         ({"seeded": False, "samplers": {"numpy 2": 1}}, "in floating point, by explicit choice"),
         ({"seeded": False, "samplers": {"opendp 0.12, exact": 1}}, None),
         (
             {"seeded": False, "samplers": {"numpy 2": 1}, "external": {"numpy 2": 1}},
-            "Other libraries drew noise of its run: 'numpy 2'.",
+            "Other libraries drew noise for its run: 'numpy 2'.",
         ),
     ],
 )
 def test_how_the_noise_of_a_run_was_drawn(certificates, ledger, words):
     run = {"summary": {}, "series": {}, "ledger": {"entries": 1, **ledger}}
     said = " ".join(headline(replace(certificates["certified"], run=run)).details)
-    assert ("noise of its run" in said) == (words is not None)
+    assert (" of its run" in said or " for its run" in said) == (words is not None)
     assert words is None or words in said
 
 
@@ -87,6 +89,61 @@ def test_certified_with_the_code(certificates):
     assert said.label == "Certified: the plan and the code"
     assert said.sentence.startswith("Someone who sees everything that leaves your device can")
     assert any("the plan and of the code that was rehearsed" in line for line in said.details)
+
+
+@pytest.mark.parametrize(
+    ("proved", "look", "start"),
+    [
+        (0.75, "certified", "✓ Certified: the plan"),
+        (0.7501, "limited", "◐ Proved, limited protection: the plan"),
+        (0.9, "limited", "◐ Proved, limited protection: the plan"),
+        (0.968, "weak", "! Proved, weak protection: the plan"),
+    ],
+)
+def test_only_what_protects_looks_certified(proved, look, start):
+    """ε = log(p / (1 − p)) leaves a guess that is right with probability p."""
+    epsilon = math.log(proved / (1 - proved))
+    proof = Guarantee(epsilon, 0.0, AccountantName.PURE, None)
+    made = replace(certificate_of(Laplace(1.0)), guarantee=proof)
+    said = headline(made)
+    assert made.verdict is Verdict.CERTIFIED
+    assert (said.look, f"{said.sign} {said.label}") == (look, start)
+    assert "limited where such a guess can be right in more than 75 %" in said.details[0]
+    assert "weak above 90 %" in said.details[0]
+    told = any(
+        line.startswith("The verdict of the certificate is certified") for line in said.details
+    )
+    assert told == (look != "certified")
+
+
+def test_protection_is_judged_of_proofs_alone(certificates):
+    looks = {
+        kind: headline(certificates[kind]).look for kind in ("exceeded", "refuted", "thousand")
+    }
+    assert looks == {"exceeded": "unproven", "refuted": "refuted", "thousand": "weak"}
+
+
+def test_what_is_only_assumed_is_a_warning_of_every_report(certificates):
+    made = certificates["certified"]
+    found = all_findings(made)
+    assert {each for each in found if each.rule != "only assumed"} == {*made.findings}
+    assumed = [each for each in found if each.rule == "only assumed"]
+    assert assumed == [*only_assumed(made)]
+    for row in made.assumptions:
+        named = [each for each in assumed if str(row.premise) in each.message]
+        assert bool(named) == (row.alone.rank == Standing.ASSUMED.rank), row.premise
+        assert all(each.message.endswith(row.evidence) for each in named)
+        assert all(each.severity is Severity.WARNING for each in named)
+
+
+def test_neighbours_are_shown_by_what_differs():
+    rows = [[float(n), 0.1234567891] for n in range(9)]
+    moved = [*rows[:3], [3.0, 1.0], *rows[4:]]
+    assert neighbours_text({"x": rows, "x_prime": moved}) == (
+        "9 rows, of which row 4 differs: [3.0, 0.123457] in x, [3.0, 1.0] in x_prime"
+    )
+    assert neighbours_text({"x": 1, "x_prime": [2]}) == '{"x": 1, "x_prime": [2]}'
+    assert neighbours_text(["a", 1e-9]) == '["a", 1e-09]'
 
 
 def test_the_whole_curve_bounds_the_guess(certificates):
@@ -130,7 +187,7 @@ def test_an_audit_alone_is_headed_by_what_was_attacked():
     assert said.label == "Not refuted"
     assert said.sentence == (
         "An attack of 500 runs on each of two neighbouring data sets does not refute the claim "
-        "that code.py:f keeps to ε = 1, δ = 0."
+        "that code.py:f satisfies ε = 1, δ = 0."
     )
     assert said.details[0] == "Noise 20 % smaller would be found."
     assert "certainty" not in " ".join([said.sentence, *said.details])
@@ -214,7 +271,7 @@ def test_refuted_without_a_bound_or_an_audit(certificates):
 def test_verdicts_differ_on_the_first_screen(certificates):
     kinds = ("certified", "opaque", "refuted")
     said = [headline(certificates[kind]) for kind in kinds]
-    assert [one.verdict for one in said] == [Verdict.CERTIFIED, Verdict.UNPROVEN, Verdict.REFUTED]
+    assert [one.look for one in said] == [Verdict.CERTIFIED, Verdict.UNPROVEN, Verdict.REFUTED]
     assert len({one.label for one in said}) == len({one.sentence for one in said}) == 3
 
 
@@ -237,9 +294,9 @@ def test_gaussian_in_closed_form():
     mu = math.sqrt(4) / 4.0
     for start, moved in (
         ("Neighbouring values", 2 * mu),
-        ("No user is touched", math.sqrt(2) * mu),
+        ("No user takes part", math.sqrt(2) * mu),
         ("The data of one user", 2 * mu),
-        ("One user is all", 2 * mu),
+        ("No person has", 2 * mu),
     ):
         exact = gaussian_epsilon(moved)
         assert exact <= number(left(made, start)) <= exact * (1 + 1e-5)
@@ -250,14 +307,14 @@ def test_without_secrecy_of_the_sample_the_plain_mechanism_is_left():
     exact = gaussian_epsilon(math.sqrt(4) / 4.0)
     assert exact <= number(left(made, "Who was sampled")) <= exact * 1.01
     assert left(made, "The data of one user") == "ε = 0.347432 is proved."
-    assert left(made, "One user is all") == "ε = 0.426784 is proved."
+    assert left(made, "No person has") == "ε = 0.426784 is proved."
 
 
 def test_pure_loss_adds_up():
     made = certificate_of(Laplace(2.0), Laplace(4.0), relation=ReplaceOne())
-    assert left(made, "No user is touched") == "ε = 1.5 is proved."
+    assert left(made, "No user takes part") == "ε = 1.5 is proved."
     assert left(made, "Neighbouring values") == "ε = 1.5 is proved."
-    assert left(made, "How many there are") == "Nothing is proved of that."
+    assert left(made, "The number of units") == "Nothing is proved of that."
 
 
 def test_groups_that_overlap():
@@ -310,7 +367,7 @@ def test_unknown_accountant_result_is_left_out(certificates):
     """A certificate whose accountant has no theorem for its plan, as only a forger makes it."""
     forged = replace(certificates["opaque"], guarantee=certificates["bare"].guarantee)
     assert growth(forged) is None
-    assert "Not computed" in left(forged, "No response is touched")
+    assert "Not computed" in left(forged, "No response takes part")
 
 
 # Rows and commands
@@ -326,12 +383,11 @@ def test_invocations_that_differ_in_label_alone_share_a_row(certificates):
 
 
 def test_findings_worst_first(certificates):
-    found = [f.severity for f in sorted_findings(certificates["refuted"].findings)]
+    found = [f.severity for f in all_findings(certificates["refuted"])]
     assert found == [
         Severity.ERROR,
         Severity.ERROR,
-        Severity.WARNING,
-        Severity.WARNING,
+        *[Severity.WARNING] * 4,
         Severity.NOTE,
     ]
 
@@ -418,8 +474,9 @@ def test_series(certificates):
 
 
 def test_every_finding_is_there_once_and_no_lesser_one_before_a_worse(certificate):
-    shown = sorted_findings(certificate.findings)
-    assert sorted(map(id, shown)) == sorted(map(id, certificate.findings))
+    shown = all_findings(certificate)
+    own = [each for each in shown if each.rule != "only assumed"]
+    assert sorted(map(id, own)) == sorted(map(id, certificate.findings))
     severities = [list(Severity).index(finding.severity) for finding in shown]
     assert severities == sorted(severities)
 
