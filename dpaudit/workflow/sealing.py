@@ -31,6 +31,7 @@ from dpaudit.project.subject import RunResult
 from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
+from dpaudit.sealed.processes import ONE_THREAD
 
 _BOOT = """
 import importlib.util, sys
@@ -241,7 +242,7 @@ def _custodian() -> Iterator[Channel]:
     """
     own, other = socket.socketpair()
     words = boot("dpaudit.sealed.custodian")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | ONE_THREAD
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as scratch:
         with other:
             child = subprocess.Popen(
