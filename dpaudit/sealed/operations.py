@@ -671,8 +671,8 @@ def _accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:
 
 def _wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:
     """Tell whether two answers within a box can lie further from each other than declared."""
-    spread = np.max(points, axis=0) - np.min(points, axis=0)
-    sizes = [Fraction(float(each)) for each in np.ravel(spread)]
+    ends = (np.ravel(end).tolist() for end in (np.min(points, axis=0), np.max(points, axis=0)))
+    sizes = [Fraction(high) - Fraction(low) for low, high in zip(*ends, strict=True)]
     if norm is Norm.CHANGE:
         return any(sizes) and sensitivity < 1
     if norm is Norm.L1:

@@ -52,6 +52,7 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.mechanisms import (
     ContinualGaussian,
     ContinualLaplace,
+    Norm,
     RandomizedResponse,
     StableHistogram,
     UnaryEncoding,
@@ -59,6 +60,7 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
+from dpaudit.sealed import operations
 from dpaudit.sealed.operations import Operations
 
 PERSON = PrivacyUnit("person")
@@ -215,6 +217,12 @@ def test_one_unit_moves_no_release_by_more_than_declared(
     assert len(first) == len(second) == len(every)
     for one, other in zip(first, second, strict=True):
         assert distance(one, other) <= Fraction(one.invocation.sensitivity), one.place
+
+
+def test_how_far_answers_may_differ_is_not_rounded() -> None:
+    low, high = np.array(-1.0), np.array(2.0**-60)
+    assert float(high - low) == 1.0
+    assert operations._wider(1.0, Norm.L1, low, high)
 
 
 # -- groups ----------------------------------------------------------------------------------------
