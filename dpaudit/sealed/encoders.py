@@ -24,6 +24,8 @@ from dpaudit.tables.schema import LARGEST
 
 MOST_COLUMNS = 10_000
 Whole = NDArray[np.int64]
+_MOST_STEPS = 2**32
+"""Of an entry that is added without another bound: floats hold sums of two million of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +173,11 @@ def regression(
         return block.reshape(len(arrays), entries).astype(np.int64)
 
     most = math.ceil(max(w, high) * unit)
+    if most > _MOST_STEPS:
+        raise InputError(
+            f"regression has entries of {most:.3g} steps; at most 2^32 may be, so that sums are "
+            "exact. Take a larger step."
+        )
     whole = np.tile(np.array([[-most, most]], dtype=object), (entries, 1))
     return Encoded(whole, step, of, float(2 * high))
 

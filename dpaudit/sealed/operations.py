@@ -83,9 +83,15 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
 
     Raises:
         InputError: if it has several units or relations, a metric ball, local answers without a
-            public roster, or a mechanism whose law its author states.
+            public roster, or a mechanism whose law its author states; or groups by value beside
+            others by position, as a unit may be in one of each.
     """
     first = plan.invocations[0]
+    if len({each.group.membership for each in plan.invocations if each.group is not None}) > 1:
+        raise InputError(
+            "a sealed plan has groups by value or by position; a unit may be in one of each, so "
+            "declare all of them in one way."
+        )
     for each in plan.invocations:
         if each.unit != first.unit or each.relation != first.relation:
             raise InputError("a sealed plan has one unit and one relation; this one has several.")
@@ -98,6 +104,10 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
         if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
             raise InputError("local answers need replace-one or zero-out, as the roster is public.")
         by_value = each.group is None or each.group.membership is Membership.VALUE
+        if each.trust is TrustModel.LOCAL and each.group is not None and by_value:
+            raise InputError(
+                f"group {each.group} is by value; who answers is named, so declare Group(name)."
+            )
         if not by_value and not table.roster:
             raise InputError(
                 f"group {each.group} is by position; a partition is by the unit's own value, so "
@@ -548,6 +558,7 @@ class Operations:
                 f"answers of {invocation.describe()} may differ by more than its sensitivity; "
                 "clip in the mechanism, or declare the range of the column."
             )
+        self._require_group(invocation, units)
 
         def release(side: Side) -> Any:
             codes, numbers = side.store.values(vectors)
@@ -660,8 +671,8 @@ def _accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:
 
 def _wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:
     """Tell whether two answers within a box can lie further from each other than declared."""
-    spread = np.max(points, axis=0) - np.min(points, axis=0)
-    sizes = [Fraction(float(each)) for each in np.ravel(spread)]
+    ends = (np.ravel(end).tolist() for end in (np.min(points, axis=0), np.max(points, axis=0)))
+    sizes = [Fraction(high) - Fraction(low) for low, high in zip(*ends, strict=True)]
     if norm is Norm.CHANGE:
         return any(sizes) and sensitivity < 1
     if norm is Norm.L1:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from dpaudit.sealed.channel import Channel
 
-_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_ENVIRONMENT |= {
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""By which no rounding depends on how many processors are free."""
+_ENVIRONMENT = ONE_THREAD | {
     "LC_ALL": "C.UTF-8",
     "TORCHINDUCTOR_CACHE_DIR": "/",  # an optimizer of torch wants one, and writes nothing
     "GLIBC_TUNABLES": "glibc.pthread.rseq=0",  # by which the kernel writes which processor it is on

@@ -37,8 +37,10 @@ def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identit
     Raises:
         InputError: if it lies among these.
     """
-    path = getattr(table.source, "path", None)
-    if path is None or not path.exists():
+    path, exists = getattr(table.source, "path", None), False
+    with suppress(OSError):  # of a name that is too long for a file
+        exists = path is not None and path.exists()
+    if path is None or not exists:
         return frozenset()
     place = sandbox.refuse_within(path, readable)
     if place is not None:

@@ -31,6 +31,7 @@ from dpaudit.project.subject import RunResult
 from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
+from dpaudit.sealed.processes import ONE_THREAD
 
 _BOOT = """
 import importlib.util, sys
@@ -191,7 +192,14 @@ def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
         InputError: if a file of it is a link to what is none of its code, or cannot be copied.
     """
     copied = {}
-    for path in sorted(code.files):
+    try:
+        paths = sorted(code.files)
+    except OSError as error:  # of a file that is exchanged meanwhile
+        raise InputError(
+            f"the files of the code cannot be found: {error.strerror}; leave them as they are "
+            "until it runs."
+        ) from None
+    for path in paths:
         copied[path] = content = _read_code(path, code.root)
         place = copy / path.relative_to(code.root)
         try:
@@ -205,14 +213,13 @@ def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
 
 
 def _read_code(path: Path, root: Path) -> FileContent:
-    real = path.resolve()
-    if real.suffix != ".py" or not real.is_relative_to(root):
-        raise InputError(
-            f"file {shown(path.name)} is a link to something that is not code of its folder; put "
-            "the file "
-            "itself there."
-        )
     try:
+        real = path.resolve()  # which fails where a link is exchanged meanwhile
+        if real.suffix != ".py" or not real.is_relative_to(root):
+            raise InputError(
+                f"file {shown(path.name)} is a link to something that is not code of its folder; "
+                "put the file itself there."
+            )
         return file_content.read_without_links(real, _MOST_CODE)
     except OSError as error:
         raise InputError(
@@ -242,7 +249,7 @@ def _custodian() -> Iterator[Channel]:
     """
     own, other = socket.socketpair()
     words = boot("dpaudit.sealed.custodian")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | ONE_THREAD
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as scratch:
         with other:
             child = subprocess.Popen(

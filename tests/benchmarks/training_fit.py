@@ -259,7 +259,7 @@ class Digits(SealedSubject):
         rows = data.group_rows(1)
         examples = rows.vector(PIXELS), rows.vector("label")
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in SealedTrainer(loss, model, examples, ledger, divisor=64, chunk=CHUNK):
+        for _ in SealedTrainer(loss, model, examples, ledger, divisor=64):
             optimizer.step()
         return RunResult({})
 """
@@ -270,7 +270,7 @@ def show_sealed(turns: int) -> None:
     few, many, folder = 20, 420, Path.cwd()
     with tempfile.TemporaryDirectory() as home:
         os.chdir(home)
-        known = {"NOISE": NOISE, "RATE": RATE, "CHUNK": CHUNK}
+        known = {"NOISE": NOISE, "RATE": RATE}
         code = "".join(f"{name} = {value}\n" for name, value in known.items())
         Path("digits.py").write_text(code + SEALED)
         names = ["who", *(f"p{n}" for n in range(64)), "label"]

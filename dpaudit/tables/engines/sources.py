@@ -11,6 +11,7 @@ import csv
 import glob
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -272,8 +273,10 @@ def _require(columns: Sequence[str], known: Sequence[str], path: Path) -> None:
 
 
 def _require_file(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(f"source {files.shown(path)} does not exist, or is not a file.")
+    with suppress(OSError):  # of a name that is too long for one
+        if path.is_file():
+            return
+    raise InputError(f"source {files.shown(path)} does not exist, or is not a file.")
 
 
 def unreadable(name: str) -> InputError:

@@ -34,7 +34,7 @@ INFINITE = ("inf", "-inf", "nan")
 """Numbers that JSON has no name for; masks are made of them."""
 _MOST_NODES, _MOST_ENTRIES = 20_000, 2**24
 _MOST_BYTES = 2**32
-"""Of a chunk: its intermediate values, thrice, as gradients need them too, and its gradients."""
+"""Of a unit: its intermediate values, thrice, as gradients need them too, and its gradients."""
 
 _LISTED = """
 abs.default add.Scalar add.Tensor clamp.Tensor clamp.default clamp_max.default clamp_min.default
@@ -200,16 +200,16 @@ class Graph:
             "before it."
         )
 
-    def require_room(self, size: int, chunk: int, parameters: int) -> None:
-        """Refuse what takes too much memory.
+    def require_room(self, size: int, parameters: int) -> None:
+        """Refuse what takes too much memory for one unit.
 
         Raises:
             UnsupportedError: if it does.
         """
-        if (total := chunk * (3 * size + 8 * parameters)) > _MOST_BYTES:
+        if (total := 3 * size + 8 * parameters) > _MOST_BYTES:
             raise UnsupportedError(
-                f"{chunk} units at once may take {total / 2**30:.1f} GiB; take a smaller chunk, so "
-                f"that it is {_MOST_BYTES / 2**30:.0f} at most."
+                f"the loss of a unit may take {total / 2**30:.1f} GiB; take fewer rows of a unit, "
+                f"or a smaller loss, so that it is {_MOST_BYTES / 2**30:.0f} at most."
             )
 
 
@@ -279,4 +279,5 @@ def tensor_of(record: Any) -> Any:
         raise InputError("a tensor of the loss is not written as it must be.") from None
     if array.size != math.prod(shape) or len(shape) > 8:
         raise InputError("a tensor of the loss has more or fewer entries than its shape says.")
-    return torch.from_numpy(array.copy()).reshape(shape)
+    # Copied to where torch aligns memory: kernels may round by how it lies.
+    return torch.from_numpy(array.copy()).reshape(shape).clone()

@@ -33,7 +33,6 @@ class SealedTrainer:
         ledger: of the run.
         divisor: a public number of units, that noisy sums are divided by.
         at: label of the plan's invocations.
-        chunk: units that are mapped at once; about a batch where not given.
         adaptive: how the clip norm follows.
         clip_norm: to begin with, where it follows.
 
@@ -58,7 +57,6 @@ class SealedTrainer:
         *,
         divisor: float,
         at: str = "gradient",
-        chunk: int | None = None,
         adaptive: Adaptive | None = None,
         clip_norm: float | None = None,
     ) -> None:
@@ -82,7 +80,6 @@ class SealedTrainer:
             parameters=[[name, list(each.shape)] for name, each in self.parameters.items()],
             divisor=divisor,
             at=at,
-            chunk=chunk,
             adaptive=None if adaptive is None else asdict(adaptive),
             clip_norm=clip_norm,
         )

@@ -22,11 +22,13 @@ from dpaudit.sealed.operations import Operations
 from dpaudit.sealed.rows import Vectors
 from dpaudit.sealed.sums import Side
 from dpaudit.training.declared import Adaptive, invocations_at
-from dpaudit.training.gradients.examples import UnitRows, usual_chunk
+from dpaudit.training.gradients.examples import UnitRows
 from dpaudit.training.gradients.graphs import TYPES, Graph, bytes_of, tensor_of
 from dpaudit.training.gradients.trainer import Trainer
 
-_IN_FLOATS = "gradients-in-floats"
+_ALONE = 1
+"""Units that are mapped at once. The last bits of a gradient depend on its place in a chunk, and so
+on which other units there are; a loss can make any difference of them."""
 _MOST_PARAMETERS = 2**21
 
 
@@ -47,10 +49,8 @@ def open_training(operations: Operations, request: Mapping[str, Any]) -> int:
     example = [torch.zeros(each.shape, dtype=_type(each, kind)) for each in vectors]
     graph, size = Graph.read(field(request, "loss", dict), parameters, example)
     divisor = validate.positive(divisor=request.get("divisor"))
-    given = request.get("chunk")
-    chunk = usual_chunk(divisor) if given is None else validate.integer_at_least(1, chunk=given)
-    graph.require_room(size * most, chunk, sum(each.numel() for each in parameters.values()))
-    settings: dict[str, Any] = {"divisor": divisor, "chunk": chunk}
+    graph.require_room(size * most, sum(each.numel() for each in parameters.values()))
+    settings: dict[str, Any] = {"divisor": divisor, "chunk": _ALONE}
     if request.get("adaptive") is not None:
         rule = Adaptive(**field(request, "adaptive", dict))
         settings |= {"adaptive": rule, "clip_norm": request.get("clip_norm")}
@@ -67,10 +67,6 @@ def open_training(operations: Operations, request: Mapping[str, Any]) -> int:
         side.trainings[number] = Trainer(graph, own, rows, side.ledger, at=at, **settings)
 
     operations.both(release)
-    opened: Trainer = operations.real.trainings[number]
-    operations.findings |= {
-        each.rule: each for each in opened.findings() if each.rule == _IN_FLOATS
-    }
     return number
 
 

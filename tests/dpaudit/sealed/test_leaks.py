@@ -455,6 +455,7 @@ REFUSALS = {
     "Linked": "file 'linked.csv' is the table itself; code may not read it.",
     "HardLinked": "file 'hard.csv' is the table itself; code may not read it.",
     "Around": "file 'folder/../rows.csv' is the table itself; code may not read it.",
+    "TooLong": "rows.csv' does not exist, or is not a file.",
     "Outside": "file '../outside.csv' is not a file beside the code; name one.",
     "Absolute": "file '/etc/hostname' is not a file beside the code; name one.",
     "Proc": "file '/proc/self/environ' is not a file beside the code; name one.",

@@ -52,6 +52,7 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.mechanisms import (
     ContinualGaussian,
     ContinualLaplace,
+    Norm,
     RandomizedResponse,
     StableHistogram,
     UnaryEncoding,
@@ -59,6 +60,7 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
+from dpaudit.sealed import operations
 from dpaudit.sealed.operations import Operations
 
 PERSON = PrivacyUnit("person")
@@ -217,6 +219,12 @@ def test_one_unit_moves_no_release_by_more_than_declared(
         assert distance(one, other) <= Fraction(one.invocation.sensitivity), one.place
 
 
+def test_how_far_answers_may_differ_is_not_rounded() -> None:
+    low, high = np.array(-1.0), np.array(2.0**-60)
+    assert float(high - low) == 1.0
+    assert operations._wider(1.0, Norm.L1, low, high)
+
+
 # -- groups ----------------------------------------------------------------------------------------
 
 
@@ -292,6 +300,45 @@ def test_groups_by_position_are_of_named_units(tmp_path: Path) -> None:
         ledger.sum(ages, units=["b"], at="then")
         found = [float(step.value) for step in asked.steps]
         assert found == pytest.approx([2.0, 1.0], abs=1e-7)  # 1, and 90 that counts as 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=str)
+def test_groups_are_all_by_value_or_all_by_position(relation: Relation, tmp_path: Path) -> None:
+    """A unit of a ward could else be named for another group too, of which it pays for one."""
+    wards, named = Group(WARDS[0], Membership.VALUE), Group("named")
+    plan = Plan.of(
+        bounded(Laplace(2.0), 1.0, relation, "ward", group=wards),
+        bounded(Laplace(2.0), 1.0, relation, "named", group=named),
+    )
+    with (
+        pytest.raises(InputError, match="by value or by position"),
+        held(tmp_path, [], plan, roster=["a"]),
+    ):
+        pass
+
+
+def answered(group: Group) -> Invocation:
+    own = Laplace(2.0, clip=(0.0, 1.0))
+    about = PERSON, ReplaceOne(), TrustModel.LOCAL
+    return Invocation(own, 1.0, *about, at="own", group=group, total=2)
+
+
+def test_who_answers_for_a_group_is_in_no_sum_of_another(tmp_path: Path) -> None:
+    central = bounded(Laplace(2.0), 1.0, ReplaceOne(), "sum", group=Group("other"))
+    plan = Plan.of(answered(Group("answering")), central)
+    with held(tmp_path, [], plan, roster=["a", "b"]) as asked:
+        ages, ledger = asked.data.vector("age"), asked.ledger
+        ledger.answers(ages, units=["a"], at="own")
+        with pytest.raises(PlanMismatchError, match="'a' is named for group other"):
+            ledger.sum(ages, units=["a", "b"], at="sum")
+        ledger.sum(ages, units=["b"], at="sum")
+        with pytest.raises(PlanMismatchError, match="'b' is named for group answering"):
+            ledger.answers(ages, units=["b"], at="own")
+    with (
+        pytest.raises(InputError, match="by value; who answers is named"),
+        held(tmp_path, [], Plan.of(answered(Group("A1", Membership.VALUE))), roster=["a"]),
+    ):
+        pass
 
 
 def test_there_is_one_partition_and_each_key_has_its_label(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -256,6 +257,25 @@ def test_code_that_is_swapped_for_a_link_is_not_copied(
     between(monkeypatch, rows, swap, lambda: None)
     with pytest.raises(InputError, match=r"'rows\.py' cannot be read as code of its folder"):
         run_subject(written(project, first="import package"), (), None, 1, tmp_path / "out")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_link_that_is_exchanged_while_it_is_followed_is_one_sentence(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    name = written(project, first="import rows")
+    rows = project / "rows.py"
+    rows.write_text("KEY = 1")
+    real, followed = Path.resolve, iter(range(1, 10))
+
+    def exchanged(path: Path, strict: bool = False) -> Path:
+        if path == rows and next(followed) == times:
+            raise OSError(errno.EINVAL, "Invalid argument")  # of readlink, as it is no link now
+        return real(path, strict)
+
+    monkeypatch.setattr(Path, "resolve", exchanged)
+    with pytest.raises(InputError, match=r"(files of the code|'rows\.py') cannot be"):
+        run_subject(name, (), None, 1, tmp_path / "out")
 
 
 def test_what_is_certified_is_the_code_that_was_copied(

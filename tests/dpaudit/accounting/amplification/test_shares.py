@@ -173,7 +173,7 @@ def test_wrong_shares_are_refused_in_a_sentence():
 
 def test_the_ledger_draws_no_shares():
     account = Account(plan(use(Gaussian(1.0), sampling=MixtureSampling(SHARES, RATES))))
-    with pytest.raises(Exception, match="mixture samples are are not drawn by the ledger"):
+    with pytest.raises(Exception, match="mixture samples are not drawn by the ledger"):
         account.sampled("", 10)
 
 

@@ -83,6 +83,12 @@ class Around(Reader):
 
 
 @dataclass(frozen=True)
+class TooLong(Reader):
+    def source(self) -> str:
+        return "rows" * 100 + ".csv"
+
+
+@dataclass(frozen=True)
 class Outside(Reader):
     public_files: ClassVar = ("../outside.csv",)
 

@@ -108,6 +108,38 @@ def test_a_unit_moves_what_is_released_by_the_clip_norm_at_most(tmp_path: Path) 
     assert np.isfinite(found).all()
 
 
+def test_a_loss_that_is_made_of_last_bits_moves_by_no_more(tmp_path: Path) -> None:
+    """Where units share a product of matrices, its last bits follow from their places in it."""
+
+    def last_bits(x: Any, w: Any) -> Any:
+        mapped = torch.func.vmap(lambda zeros: (x + zeros) @ w)(torch.zeros(256, 17).double())
+        return mapped.amin(0), mapped.amax(0)
+
+    for seed in range(40):
+        torch.manual_seed(seed)
+        x, w = torch.randn(17).double(), torch.randn(17, 3).double()
+        low, high = last_bits(x, w)
+        if (low < high).any():
+            break
+    best = int((high - low).argmax())
+
+    def loss(parameters: Any, sign: Any) -> Any:
+        product = ((x + 0 * sign) @ w)[best]
+        upper = ((product - low[best]) * 1e30).clamp(0, 1)  # 0 or 1, by the last bit
+        return (parameters["t"] * (2 * upper - 1) * sign * 100).sum()
+
+    columns = {"a": {"type": "number", "range": [-1, 1], "step": 0.5}}
+    rows = [{"who": f"u{n:02}", "a": str(1 - 2 * (n % 2))} for n in range(60)]
+    found = []
+    for each in (rows, rows[1:]):
+        with held(tmp_path, each, plan_of(1), columns=columns) as asked:
+            parts = asked.data.group_rows(1).vector("a")
+            parameters = {"t": torch.zeros(1).double()}
+            next(SealedTrainer(loss, parameters, parts, asked.ledger, divisor=200))
+            found.append(float(asked.steps[0].value[0]))
+    assert abs(found[0] - found[1]) <= 0.5
+
+
 def test_units_are_sampled_and_the_clip_norm_follows_where_it_is_asked_to(tmp_path: Path) -> None:
     plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=8, unit="who")
     model = two_layers()
@@ -200,7 +232,7 @@ HOSTILE = {
     "another handle": _set("of", to=[0]),
     "no handle": _set("of", to=[]),
     "no divisor": _set("divisor", to=0),
-    "a chunk of all memory": _set("chunk", to=10**9),
+    "all memory": _add(*[["full.default", [[2**24], 1.0], {}]] * 30),
     "no rule": _set("adaptive", to={"rate": "x"}),
     "another label": _set("at", to="loss"),
 }
@@ -400,7 +432,7 @@ def test_a_sealed_training_learns_and_is_certified(tmp_path: Path, monkeypatch: 
     assert made["checked"]
     weights = made["run"]["series"]["weights"]
     assert weights[0] < -0.5 < 0.5 < weights[1]
-    assert "gradients-in-floats" in {each["rule"] for each in made["findings"]}
+    assert "gradients-in-floats" not in {each["rule"] for each in made["findings"]}
     known = {each["premise"]: each["standing"] for each in made["assumptions"]}
     assumed = {premise for premise, standing in known.items() if standing == "assumed"}
     assert assumed == {
