@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, P
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Finding
 from dpaudit.certificate.assumptions import clips
-from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
 from dpaudit.mechanisms.continual.release import Continual
@@ -46,7 +45,14 @@ from dpaudit.sealed.messages import read, refusal, written
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.store import ReadTable, all_rows
-from dpaudit.sealed.sums import Side, Steps, is_of_fixed_steps, total_by_sensitivity
+from dpaudit.sealed.sums import (
+    Side,
+    Steps,
+    accepts,
+    are_wider,
+    is_of_fixed_steps,
+    total_by_sensitivity,
+)
 
 _MOST_HANDLES = 100_000
 _MOST_TOLD, _LONGEST_NUMBER = 2**26, 32
@@ -552,7 +558,7 @@ class Operations:
                 f"sensitivity of {invocation.describe()} says."
             )
         near = vectors.lie_within(invocation.sensitivity, own.norm) and not fitting.any()
-        wide = not near and _wider(invocation.sensitivity, own.norm, *ends, fitting)
+        wide = not near and are_wider(invocation.sensitivity, own.norm, *ends, fitting)
         if wide and not clips(own):
             raise InputError(
                 f"answers of {invocation.describe()} may differ by more than its sensitivity; "
@@ -562,7 +568,7 @@ class Operations:
 
         def release(side: Side) -> Any:
             codes, numbers = side.store.values(vectors)
-            taken = [_accepts(own, each) for each in numbers]
+            taken = [accepts(own, each) for each in numbers]
             codes, numbers = codes[taken], numbers[taken]
             firsts = dict(zip(codes[::-1].tolist(), numbers[::-1], strict=True))
             mine = [firsts.get(code, fitting) for code in side.store.codes_of(units)]
@@ -659,25 +665,6 @@ class Operations:
     def left(self, request: Mapping[str, Any]) -> int:
         """How many releases were made."""
         return len(self.real.ledger)
-
-
-def _accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:
-    try:
-        mechanism.checked(value)
-    except InputError:
-        return False
-    return True
-
-
-def _wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:
-    """Tell whether two answers within a box can lie further from each other than declared."""
-    ends = (np.ravel(end).tolist() for end in (np.min(points, axis=0), np.max(points, axis=0)))
-    sizes = [Fraction(high) - Fraction(low) for low, high in zip(*ends, strict=True)]
-    if norm is Norm.CHANGE:
-        return any(sizes) and sensitivity < 1
-    if norm is Norm.L1:
-        return sum(sizes) > Fraction(sensitivity)
-    return sum(each * each for each in sizes) > Fraction(sensitivity) ** 2
 
 
 _OPERATIONS: dict[str, Callable[[Operations, Mapping[str, Any]], Any]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpaudit.ledger.bounding import bounded_total
 from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.ledger.units import Units
+from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Contribution, Invocation
@@ -153,3 +155,23 @@ def total_by_sensitivity(
     whole = isinstance(invocation.mechanism, IntegerNoise)
     norm = invocation.mechanism.norm
     return bounded_total(numbers[kept], own, Contribution(bound), norm, whole=whole)[0]
+
+
+def are_wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:
+    """Tell whether two answers within a box can lie further from each other than declared."""
+    ends = (np.ravel(end).tolist() for end in (np.min(points, axis=0), np.max(points, axis=0)))
+    sizes = [Fraction(high) - Fraction(low) for low, high in zip(*ends, strict=True)]
+    if norm is Norm.CHANGE:
+        return any(sizes) and sensitivity < 1
+    if norm is Norm.L1:
+        return sum(sizes) > Fraction(sensitivity)
+    return sum(each * each for each in sizes) > Fraction(sensitivity) ** 2
+
+
+def accepts(mechanism: Mechanism, value: NDArray[Any]) -> bool:
+    """Tell whether a mechanism takes a value."""
+    try:
+        mechanism.checked(value)
+    except InputError:
+        return False
+    return True

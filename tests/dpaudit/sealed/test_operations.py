@@ -60,8 +60,8 @@ from dpaudit.mechanisms import (
 from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
-from dpaudit.sealed import operations
 from dpaudit.sealed.operations import Operations
+from dpaudit.sealed.sums import are_wider
 
 PERSON = PrivacyUnit("person")
 RELATIONS = [AddRemove(), ReplaceOne(), ZeroOut()]
@@ -222,7 +222,7 @@ def test_one_unit_moves_no_release_by_more_than_declared(
 def test_how_far_answers_may_differ_is_not_rounded() -> None:
     low, high = np.array(-1.0), np.array(2.0**-60)
     assert float(high - low) == 1.0
-    assert operations._wider(1.0, Norm.L1, low, high)
+    assert are_wider(1.0, Norm.L1, low, high)
 
 
 # -- groups ----------------------------------------------------------------------------------------
