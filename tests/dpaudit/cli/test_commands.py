@@ -668,7 +668,7 @@ def test_groups_of_units_are_told(call):
 
 def test_a_plan_alone_says_in_one_line_what_it_rests_on(call):
     _, out, _ = call("certify", plan())
-    assert "what is proved rests on code that does what the plan declares" in " ".join(out.split())
+    assert "the proof assumes code that does what the plan declares" in " ".join(out.split())
     assert "not applicable" not in out
 
 
