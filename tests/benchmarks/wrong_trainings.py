@@ -378,13 +378,13 @@ FURTHER = (
     Case(
         "users declared, rows clipped",
         REFUSED,
-        "the training clips rows",
+        "the training draws rows and clips rows",
         simple(direct, plan=USERS),
     ),
     Case(
         "rows declared, users clipped",
         REFUSED,
-        "the training clips users",
+        "the training draws users and clips users",
         simple(direct, users=["a"] * ROWS, most_rows=3),
     ),
     Case("one person under two names", ASSUMED, "units as named"),
