@@ -41,8 +41,8 @@ A norm is taken over fewer than 8192 entries at once, so that it is off by at mo
 rows of length C is off by at most n² 2^-53 C, in each of two neighbours: for a million by 2e-4 C.
 """
 _BLOCK = 4096
-_AT_ONCE = 32
-"""Rows that are widened to 64 bits at once, so that no second copy of a chunk is held."""
+_WIDENED = {"cpu": 2 * _BLOCK}
+"""Columns that are widened to 64 bits at once: what a processor's cache holds."""
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
 
@@ -267,12 +267,8 @@ def _summed(factors: Any, rows: list[Any]) -> Any:
     """The sum of each row times its factor, in 64 bits, shape (size,)."""
     if factors.device.type == "mps":  # which has floats of 32 bits alone
         factors, rows = factors.cpu(), [each.cpu() for each in rows]
-    wide = factors.double()
-    sums = []
-    for each in rows:
-        parts = zip(wide.split(_AT_ONCE), each.split(_AT_ONCE), strict=True)
-        sums.append(sum(factor @ part.double() for factor, part in parts))
-    return torch.cat(sums)
+    wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
+    return torch.cat([wide @ part.double() for each in rows for part in each.split(columns, 1)])
 
 
 def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
