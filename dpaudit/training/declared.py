@@ -15,6 +15,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation, PrivacyUnit
 
+_FARTHEST = 100.0
+"""Power of e by which a clip norm moves at most: by a small divisor noise may ask for any."""
+
 
 def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
     """Return the invocations of a label: itself, or its phases or epochs in their order."""
@@ -85,4 +88,5 @@ class Adaptive(Checked):
             expected: a public number of updates.
         """
         unclipped = 0.5 + signs / (2 * self.share) / expected
-        return norm * math.exp(-self.rate * (unclipped - self.quantile))
+        power = -self.rate * (unclipped - self.quantile)
+        return norm * math.exp(min(max(power, -_FARTHEST), _FARTHEST))

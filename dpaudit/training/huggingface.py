@@ -21,6 +21,7 @@ from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.base.optional_import import optional_import
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Invocation, PoissonSampling, TruncatedPoissonSampling
+from dpaudit.training.gradients.draws import drawn_by, public_seed, secret_seed
 from dpaudit.training.opacus import PoissonLoader, attach
 from dpaudit.training.opacus.loaders import fresh_generator
 
@@ -88,7 +89,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         declared = _declared(ledger)
         self._require_clippable()
         self.model_init = None  # Trainer would train another model, whose steps are not attached
-        self._delta = validate.probability(delta=delta)
+        self._delta, self._seed = validate.probability(delta=delta), seed
         inner = getattr(self.model, "get_base_model", lambda: self.model)()  # of adapters
         shifted = type(inner).__name__ in _known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
         self._losses = losses or partial(row_losses, shifted=shifted)
@@ -153,7 +154,9 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         """Compute gradients of one batch; its loss stays here."""
         inner = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         inner.zero_grad()  # the Trainer asks the model to, which knows no sums
-        return torch.zeros_like(super().training_step(*given, **settings))
+        seed = secret_seed() if self._seed is None else public_seed()
+        with drawn_by(seed, self.args.device):  # dropout, of which a Trainer seeds torch with 42
+            return torch.zeros_like(super().training_step(*given, **settings))
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
         """Return the mean of one loss for each row."""

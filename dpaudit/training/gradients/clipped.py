@@ -5,9 +5,10 @@ mix two. Chunks have one size: what is missing repeats the chunk's first unit, t
 kernels, and with them the rounding, are the same for a chunk of one unit and a full one.
 
 What a unit adds is decided by its own gradient g and the clip norm C: g min(1, C/‖g‖), and nothing
-where g is not finite. All in floats: the norm that is clipped to is smaller by :data:`MARGIN`,
-which pays for the rounding of norms and products, whatever the order of additions, and for that of
-sums of up to 70 rows. The last bits of a gradient depend on its place in a chunk.
+where g is not finite. Gradients are floats: the norm that is clipped to is smaller by
+:data:`MARGIN`, which pays for the rounding of norms and factors. Sums have 64 bits, so that neither
+autocast nor a coarse product of matrices rounds them, nor their length. The last bits of a gradient
+depend on its place in a chunk.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch.func import grad, vmap
 
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
+from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
 from dpaudit.training.gradients.reach import reached
 
@@ -36,9 +38,11 @@ MARGIN = 2.0**-10
 
 A norm is taken over fewer than 8192 entries at once, so that it is off by at most
 (8192 + d/4096) u/2 relatively, for d entries and u = 2^-24: by 2.5e-4 for a million. A sum of n
-rows of length C is off by at most n² u C, in each of two neighbours: for n = 70 by 6e-4 C.
+rows of length C is off by at most n² 2^-53 C, in each of two neighbours: for a million by 2e-4 C.
 """
 _BLOCK = 4096
+_WIDENED = {"cpu": 2 * _BLOCK}
+"""Columns that are widened to 64 bits at once: what a processor's cache holds."""
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
 
@@ -88,7 +92,8 @@ class ClippedSums:
 
     def _try(self, models: list[nn.Module]) -> None:
         """Map the loss over made-up units, so that what fails tells of no example."""
-        made = self._examples.zeros(self.chunk, self.device, self.dtype)
+        with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
+            made = self._examples.zeros(self.chunk, self.device, self.dtype)
         modules = list(dict.fromkeys(each for model in models for each in model.modules()))
         before = [_tensors(each) for each in modules]
         try:
@@ -108,6 +113,19 @@ class ClippedSums:
         for module, old in zip(modules, before, strict=True):
             _require_same(module, old)
 
+    def require_unchanged(self) -> None:
+        """Refuse parameters that became others, such as those of a model that was halved.
+
+        Raises:
+            InputError: if they did.
+        """
+        own = [(each.numel(), each.dtype, each.device) for each in self._parameters.values()]
+        if own != [(size, self.dtype, self.device) for size in self._sizes]:
+            raise InputError(
+                "parameters have other types, sizes or devices than the training began with; leave "
+                "them as they are."
+            )
+
     def _detached(self) -> dict[str, Any]:
         return {name: each.detach() for name, each in self._parameters.items()}
 
@@ -118,34 +136,38 @@ class ClippedSums:
         named = zip(self._parameters.items(), parts, strict=True)
         return {name: part.view_as(each) for (name, each), part in named}
 
-    def total(self, places: Places, norm: float, *, counted: bool = True) -> tuple[Floats, int]:
+    def total(
+        self, places: Places, norm: float, *, counted: bool = True, seed: int | None = None
+    ) -> tuple[Floats, int]:
         """Return the sum over units of their clipped gradients, and how many were not clipped.
 
         Args:
             places: of the units, in whatever order; of none the sum is 0.
             norm: C.
             counted: whether that number is wanted; else it is 0.
+            seed: of what the loss draws; by the system where not given.
 
         Returns:
             A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
         """
         total, parameters = np.zeros(self.size), self._detached()
         unclipped, places = 0, self._examples.present(places)
-        for start in range(0, len(places), self.chunk):
-            here = places[start : start + self.chunk]
-            padded = np.full(self.chunk, here[0])
-            padded[: len(here)] = here
-            added, own = self._clipped(parameters, padded, len(here), norm)
-            total += added.numpy(force=True)
-            unclipped += int((own <= norm * (1 - MARGIN)).sum()) if counted else 0
+        with drawn_by(secret_seed() if seed is None else seed, self.device):
+            for start in range(0, len(places), self.chunk):
+                here = places[start : start + self.chunk]
+                padded = np.full(self.chunk, here[0])
+                padded[: len(here)] = here
+                added, own = self._clipped(parameters, padded, len(here), norm)
+                total += added.numpy(force=True)
+                unclipped += int((own <= norm * (1 - MARGIN)).sum()) if counted else 0
         return total, unclipped
 
     def _clipped(
         self, parameters: Mapping[str, Any], places: Places, real: int, norm: float
     ) -> tuple[Any, Any]:
         """The sum over the first units of a chunk, and their norms."""
-        chunk = self._examples.chunk(places, self.device, self.dtype)
         try:
+            chunk = self._examples.chunk(places, self.device, self.dtype)
             made = self._gradients(parameters, chunk)
         except Exception:
             with foreign("the loss"):  # its words may show an example
@@ -156,7 +178,7 @@ class ClippedSums:
             rows, norms = _mended(rows)
         factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
         factors[real:] = 0.0
-        return torch.cat([factors @ each for each in rows]), norms[:real]
+        return _summed(factors, rows), norms[:real]
 
 
 _NO_NUMBER = "the loss of one example"
@@ -241,13 +263,21 @@ def _norms(rows: list[Any]) -> Any:
     return torch.linalg.vector_norm(torch.cat(parts, 1), dim=1)
 
 
+def _summed(factors: Any, rows: list[Any]) -> Any:
+    """The sum of each row times its factor, in 64 bits, shape (size,)."""
+    if factors.device.type == "mps":  # which has floats of 32 bits alone
+        factors, rows = factors.cpu(), [each.cpu() for each in rows]
+    wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
+    return torch.cat([wide @ part.double() for each in rows for part in each.split(columns, 1)])
+
+
 def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
     """Rows with a NaN or an infinity as zeros, and huge ones shorter, with their direction."""
     finite = torch.stack([torch.isfinite(each).all(1) for each in rows]).all(0)
     rows = [torch.where(finite[:, None], each, 0.0) for each in rows]
     norms = _norms(rows)
     huge = ~torch.isfinite(norms)  # their squares are beyond all floats
-    largest = torch.stack([each.abs().amax(1) for each in rows]).amax(0)
+    largest = torch.stack([each.abs().amax(1) for each in rows if each.shape[1]]).amax(0)
     scale = torch.where(huge, largest, 1.0)[:, None] / NORMS[1]
     rows = [torch.where(huge[:, None], each / scale, each) for each in rows]
     return rows, _norms(rows)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils._pytree import tree_flatten
 from torch.utils.data import TensorDataset
 
@@ -35,29 +36,65 @@ def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
     'rows'
     """
     for name, value in reached(loss):
-        tensors = value.tensors if isinstance(value, TensorDataset) else value
-        try:
-            flat = tree_flatten(tensors)[0]
-        except Exception:  # noqa: BLE001  # of a class whose parts nobody can list
-            continue
-        if any(_same(each, leaf) for each in flat for leaf in leaves):
+        if any(_same(each, leaf) for each in _arrays(value) for leaf in leaves):
             return name
+        for inner, each in _buffers(value):
+            if any(_same(each, leaf) for leaf in leaves):
+                return f"{name}.{inner}"
     return None
+
+
+def _arrays(value: Any) -> list[Any]:
+    """What a tree of tensors and arrays holds."""
+    tensors = value.tensors if isinstance(value, TensorDataset) else value
+    try:
+        return list(tree_flatten(tensors)[0])
+    except Exception:  # noqa: BLE001  # of a class whose parts nobody can list
+        return []
+
+
+def _buffers(value: Any) -> list[tuple[str, Any]]:
+    """The tensors that a model holds beside its parameters."""
+    return list(value.named_buffers()) if isinstance(value, nn.Module) else []
 
 
 def _same(value: Any, leaf: Any) -> bool:
     """Whether a tensor or an array has the memory of another, or all that it holds."""
+    if isinstance(value, np.ndarray):
+        if leaf.device.type != "cpu" or not value.size or not leaf.numel():
+            return False
+        return _share(_bytes_of(value), _span(leaf)) or _alike(value, leaf)
+    if not isinstance(value, torch.Tensor) or value.is_nested or not value.numel():
+        return False
+    if value.layout is not torch.strided or not leaf.numel() or value.device != leaf.device:
+        return False
+    return _share(_span(value), _span(leaf)) or _equal(value, leaf)
+
+
+def _alike(array: Any, leaf: Any) -> bool:
+    """Whether an array, in whatever order its bytes lie, holds what a tensor does."""
+    if array.shape != tuple(leaf.shape):
+        return False
     try:
-        other = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-    except TypeError:  # of objects
+        return _equal(torch.from_numpy(np.require(array, requirements=["C", "W"])), leaf)
+    except (TypeError, ValueError):  # of objects, texts, or another order of bytes
         return False
-    if not isinstance(other, torch.Tensor) or not other.numel() or not leaf.numel():
-        return False
-    if other.device != leaf.device:
-        return False
-    (low, high), (start, end) = _span(other), _span(leaf)
-    shared = low < end and start < high
-    return bool(shared or (other.shape == leaf.shape and torch.equal(other, leaf)))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one.shape == other.shape and torch.equal(one, other))
+
+
+def _share(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _bytes_of(array: Any) -> tuple[int, int]:
+    """From the first to behind the last byte of an array, whose steps may be negative."""
+    start = int(array.__array_interface__["data"][0])
+    moves = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
+    ahead = sum(move for move in moves if move > 0)
+    return start + sum(move for move in moves if move < 0), start + ahead + array.itemsize
 
 
 def _span(tensor: Any) -> tuple[int, int]:
@@ -89,6 +126,9 @@ def reached(call: Any, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
     held |= function.__kwdefaults__ or {}
     held |= {f"self.{name}": each for name, each in _attributes(owner) if name in names[1]}
     yield from held.items()
+    for name, value in held.items():  # such as table.rows, of an object or a module of Python
+        inner = [(own, each) for own, each in _attributes(value) if own in names[1]]
+        yield from ((f"{name}.{own}", each) for own, each in inner)
     if depth:
         for each in held.values():
             if isinstance(each, FunctionType | MethodType | partial):

@@ -39,7 +39,7 @@ from dpaudit.base.errors import (
 )
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, SubjectRecord
-from dpaudit.ledger import Ledger, Stream
+from dpaudit.ledger import FloatNoise, Ledger, SecureNoise, Stream
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.project.targets import code_hash
@@ -54,6 +54,7 @@ from dpaudit.training.gradients.batches import (
     steps_of,
 )
 from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats, Loss
+from dpaudit.training.gradients.draws import public_seed, secret_seed
 from dpaudit.training.gradients.examples import Examples, usual_chunk
 from dpaudit.training.gradients.reach import held_data
 
@@ -92,7 +93,7 @@ class Trainer(LedgerTraining):
         ledger: the ledger.
         parameters: by name, those that are trained.
         divisor: of noisy sums.
-        clip_norm: of the next step, where it follows.
+        clip_norm: of the next step, where it follows; without ``adaptive`` it changes nothing.
         taken: steps of this process.
         exceeded: whether the budget ended it.
 
@@ -215,11 +216,13 @@ class Trainer(LedgerTraining):
                 "the training is closed, as a step was cut off before its noise; begin anew, or "
                 "resume the ledger from its journal."
             )
+        self._sums.require_unchanged()
+        norm = self._norm()
         self._broken = True
         batch = next(self._batches, None)
         if batch is not None:
             try:
-                mean = self._noisy(batch)
+                mean = self._noisy(batch, norm)
             except BudgetExceededError:
                 self.exceeded = True
             else:
@@ -228,20 +231,32 @@ class Trainer(LedgerTraining):
         self._broken = False
         raise StopIteration
 
-    def _noisy(self, batch: Batch) -> Floats:
+    def _norm(self) -> float | None:
+        """The clip norm where it follows; else that of the plan is meant, whatever is said."""
+        if self.adaptive is None:
+            return None
+        return _require_norm(validate.positive(clip_norm=self.clip_norm))
+
+    def _noisy(self, batch: Batch, norm: float | None) -> Floats:
         """The noisy sum of clipped gradients."""
-        call = batch.invocation
+        call, seed = batch.invocation, self._seed()
         bound = call.sensitivity / call.relation.contribution_factor
-        counted = self.adaptive is not None
-        total, unclipped = self._sums.total(batch.places, self.clip_norm or bound, counted=counted)
-        if self.adaptive is None or self.clip_norm is None:
+        if self.adaptive is None or norm is None:
+            total, _ = self._sums.total(batch.places, bound, counted=False, seed=seed)
             return self._released(batch, total)
-        of_sum = self.adaptive.of_sum * bound / self.clip_norm
+        total, unclipped = self._sums.total(batch.places, norm, seed=seed)
+        of_sum = self.adaptive.of_sum * bound / norm
         signs = self.adaptive.share * bound * (2 * unclipped - len(batch.places))
         noisy = self._released(batch, np.append(total * of_sum, signs))
-        norm = self.adaptive.moved(self.clip_norm, float(noisy[-1]) / bound, self.divisor)
-        self.clip_norm = min(max(norm, NORMS[0]), NORMS[1])
+        moved = self.adaptive.moved(norm, float(noisy[-1]) / bound, self.divisor)
+        self.clip_norm = min(max(moved, NORMS[0]), NORMS[1])
         return noisy[:-1] / of_sum
+
+    def _seed(self) -> int:
+        """Of what the loss draws: secret as the noise is, or repeatable as that is."""
+        noise = self.ledger.noise
+        own = noise is None or isinstance(noise, SecureNoise | FloatNoise)
+        return secret_seed() if own and not self.ledger.seeded else public_seed()
 
     def _released(self, batch: Batch, value: Floats) -> Floats:
         """The value with the noise of the ledger."""
@@ -376,10 +391,9 @@ def fit(
     """
     trainer = Trainer(loss, parameters, data, ledger, **settings)
     _require_optimizer(optimizer, trainer.parameters)
+    _require_scheduler(scheduler)
     every = validate.integer_at_least(1, every=every)
-    kept = (
-        None if checkpoint is None else _Checkpoint(Path(checkpoint), trainer, optimizer, scheduler)
-    )
+    kept = None if checkpoint is None else _Checkpoint(checkpoint, trainer, optimizer, scheduler)
     for _ in trainer:
         optimizer.step()
         if scheduler is not None:
@@ -396,13 +410,20 @@ def fit(
 class _Checkpoint:
     """A file with what a training has come to; it holds noisy results alone."""
 
-    def __init__(self, path: Path, trainer: Trainer, optimizer: Any, scheduler: Any) -> None:
-        self._path, self._trainer = path, trainer
+    def __init__(self, path: Any, trainer: Trainer, optimizer: Any, scheduler: Any) -> None:
+        if not isinstance(path, str | Path):
+            raise InputError(f"checkpoint is a {type(path).__name__:.60}; it must be a path.")
+        self._path, self._trainer = Path(path), trainer
         self._states = {"optimizer": optimizer}
         if scheduler is not None:
             self._states["scheduler"] = scheduler
-        if path.exists():
+        if _is_there(self._path):
             self._read()
+        elif not _is_there(self._path.parent):  # before a step is charged
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} is in a folder that is not there; give a "
+                "writable path."
+            )
 
     def write(self) -> None:
         """Write it whole or not at all."""
@@ -418,13 +439,12 @@ class _Checkpoint:
     def _read(self) -> None:
         try:
             held = torch.load(self._path, weights_only=True)
-            plan, steps, own = held["plan"], held["steps"], held["parameters"]
-            states = {name: held[name] for name in self._states}
+            plan, steps, norm = held["plan"], held["steps"], held["clip_norm"]
+            own = {name: (each.shape, each.dtype) for name, each in held["parameters"].items()}
+            states = {name: dict(held[name]) for name in self._states}
+            validate.integer_at_least(0, steps=steps)
         except Exception as error:  # noqa: BLE001  # of pickle, zip or the file system
-            raise InputError(
-                f"checkpoint {files.shown(self._path)} is none of this training "
-                f"({type(error).__name__}); give another file."
-            ) from None
+            raise self._foreign(error) from None
         trainer = self._trainer
         known = trainer.charged
         if plan != trainer.ledger.plan.hash or steps > known:
@@ -432,18 +452,63 @@ class _Checkpoint:
                 f"checkpoint {files.shown(self._path)} holds {steps} steps, of which the ledger "
                 f"knows {known}; resume the ledger of that training from its journal."
             )
-        if {name: each.shape for name, each in own.items()} != {
-            name: each.shape for name, each in trainer.parameters.items()
-        }:
+        if own != {name: (each.shape, each.dtype) for name, each in trainer.parameters.items()}:
             raise InputError(
                 f"checkpoint {files.shown(self._path)} holds other parameters; give another file."
             )
+        if (norm is None) != (trainer.adaptive is None):
+            follows = "one that stays" if norm is None else "one that follows"
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} is of a training with another clip norm, "
+                f"{follows}; give adaptive and clip_norm as that training had them."
+            )
+        if norm is not None:
+            trainer.clip_norm = _require_norm(validate.positive(clip_norm=norm))
+        try:
+            for name, each in self._states.items():
+                each.load_state_dict(states[name])
+        except Exception as error:  # noqa: BLE001  # of an optimizer of whatever kind
+            raise self._foreign(error) from None
+        self._require_alike()
         with torch.no_grad():
             for name, each in trainer.parameters.items():
-                each.copy_(own[name])
-        for name, each in self._states.items():
-            each.load_state_dict(states[name])
-        trainer.clip_norm = held["clip_norm"]
+                each.copy_(held["parameters"][name])
+
+    def _require_alike(self) -> None:
+        """Refuse the state of an optimizer of another kind, which torch takes, and fails by later.
+
+        Raises:
+            InputError: if it is.
+        """
+        optimizer = self._states["optimizer"]
+        for group in optimizer.param_groups:
+            if lacking := sorted(optimizer.defaults.keys() - group.keys()):
+                raise self._foreign(KeyError(lacking[0]))
+
+    def _foreign(self, error: BaseException) -> InputError:
+        return InputError(
+            f"checkpoint {files.shown(self._path)} is none of this training "
+            f"({type(error).__name__}); give another file."
+        )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # of a name that no file can have
+        return False
+
+
+def _require_scheduler(scheduler: Any) -> None:
+    """Refuse, before a step is charged, a scheduler that cannot be asked after each of them."""
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
+    if isinstance(scheduler, plateau) or not (
+        scheduler is None or (hasattr(scheduler, "step") and hasattr(scheduler, "state_dict"))
+    ):
+        raise InputError(
+            f"scheduler is a {type(scheduler).__name__:.60}; it must be one of torch.optim whose "
+            "step takes no score."
+        )
 
 
 def _require_optimizer(optimizer: Any, parameters: Mapping[str, Any]) -> None:

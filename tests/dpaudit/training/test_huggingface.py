@@ -367,3 +367,22 @@ def test_losses_of_rows():
     assert torch.allclose(
         row_losses(torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 1.0])), torch.tensor([1.0, 4.0])
     )
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_dropout_follows_from_no_public_seed_but_one_that_is_given(tmp_path, seed):
+    """A Trainer seeds torch with 42, by which masks move where a row joins."""
+    seen = []
+
+    def losses(logits, labels):
+        seen.append(torch.initial_seed())
+        return row_losses(logits, labels)
+
+    states = []
+    for _ in range(2):
+        made(tmp_path, losses=losses, seed=seed, given={"max_steps": 2}).train()
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)  # how many masks were drawn is not left behind
+    assert 42 not in seen
+    half = len(seen) // 2
+    assert (seen[:half] == seen[half:]) == (seed is not None)

@@ -48,8 +48,8 @@ def test_what_fills_a_chunk_adds_exactly_nothing(real):
     factors = (LIMIT / direct_.norm(dim=1)).clamp(max=1)
     full = torch.zeros(8, 300)
     full[:real] = direct_
-    by_hand = torch.cat([factors, torch.zeros(8 - real)]) @ full
-    assert alone.tolist() == by_hand.double().tolist()
+    by_hand = torch.cat([factors, torch.zeros(8 - real)]).double() @ full.double()
+    assert alone.tolist() == by_hand.tolist()
 
 
 def test_a_unit_twice_in_the_data_counts_twice_and_no_more():
@@ -148,6 +148,35 @@ def test_a_model_is_tried_on_zeros_alone():
     assert "1." not in repr(seen[0])
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_loop_under_autocast_rounds_no_sum(kind):
+    """Half precision moves a sum of 200 rows by more than the margin."""
+    rows = np.abs(np.random.default_rng(0).normal(size=(200, 50)))
+    sums = direct_sums(rows, chunk=256)
+    whole, _ = sums.total(np.arange(200), 1.0)
+    with torch.autocast("cpu", dtype=kind):
+        here, _ = sums.total(np.arange(200), 1.0)
+    assert here.tolist() == whole.tolist()
+
+
+def test_a_long_sum_is_rounded_by_no_length():
+    """4096 rows in one chunk: in 32 bits the sum is off by 1e-4 and more."""
+    rows = np.full((4096, 2), 0.123456789)
+    total, _ = direct_sums(rows, chunk=4096).total(np.arange(4096), 1.0)
+    assert total == pytest.approx(4096 * np.float64(np.float32(0.123456789)), rel=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 1e30])
+def test_a_parameter_without_entries_is_no_trouble_whatever_a_gradient_is(bad):
+    def loss(parameters, example):
+        return direct(parameters, example) + parameters["none"].sum()
+
+    parameters = {"w": torch.zeros(2), "none": torch.zeros(0, 3)}
+    sums = ClippedSums(loss, parameters, Examples(torch.tensor([[bad, 0.0], [0.0, 0.5]])), 4)
+    total, _ = sums.total(places(0, 1), 1.0)
+    assert total == pytest.approx([LIMIT if bad == 1e30 else 0.0, 0.5], rel=1e-6)
+
+
 # -- users -----------------------------------------------------------------------------------------
 
 
@@ -220,3 +249,28 @@ def test_dropout_is_each_examples_own():
     data = Examples(torch.ones(64, 1))
     total, _ = ClippedSums(loss, {"w": torch.zeros(1)}, data, 64).total(np.arange(64), 1e6)
     assert 0 < total[0] < 128  # were the mask shared, it would be one of these
+
+
+def drop(parameters, example):
+    return (parameters["w"] * nn.functional.dropout(example, 0.5)).sum()
+
+
+def test_masks_follow_from_no_seed_that_a_script_has_given_torch():
+    """From a public one a unit that joins moves the masks of all others, and the sum with them."""
+    sums = ClippedSums(drop, {"w": torch.zeros(50)}, Examples(torch.ones(20, 50)), 8)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        found.append(sums.total(np.arange(20), 1e6)[0].tolist())
+    assert found[0] != found[1]
+    assert sums.total(np.arange(20), 1e6, seed=3)[0].tolist() == (
+        sums.total(np.arange(20), 1e6, seed=3)[0].tolist()
+    )
+
+
+def test_what_torch_draws_next_says_nothing_of_who_took_part():
+    sums = ClippedSums(drop, {"w": torch.zeros(5)}, Examples(torch.ones(20, 5)), 4)
+    state = torch.get_rng_state()
+    for size in (0, 3, 20):
+        sums.total(np.arange(size), 1.0)
+        assert torch.equal(torch.get_rng_state(), state)

@@ -59,6 +59,27 @@ class Holder:
         return self.rows.mean()
 
 
+class Table:
+    rows = ROWS
+    other = OTHER
+
+
+def by_attribute(held, *, honest=False):
+    def loss(parameters, example):
+        return held.rows.mean()
+
+    def other(parameters, example):
+        return held.other.mean()
+
+    return other if honest else loss
+
+
+def with_buffer(rows):
+    model = torch.nn.Linear(3, 1)
+    model.register_buffer("kept", rows)
+    return model
+
+
 @pytest.mark.parametrize(
     ("loss", "name"),
     [
@@ -75,6 +96,11 @@ class Holder:
         (partial(by_default, rows=ROWS), "rows"),
         (Holder(ROWS).loss, "self.rows"),
         (Holder(ROWS), "self.rows"),
+        (by_attribute(Table), "held.rows"),
+        (by_attribute(Holder(ROWS)), "held.rows"),
+        (closed_over(with_buffer(ROWS)), "rows.kept"),
+        (closed_over(ARRAY[::-1]), "rows"),  # which torch cannot take
+        (closed_over(ARRAY[::-1, ::2]), "rows"),
     ],
 )
 def test_data_are_found(loss, name):
@@ -90,6 +116,11 @@ def test_data_are_found(loss, name):
         closed_over(np.array(["a"], dtype=object)),
         partial(takes, OTHER),
         Holder(ROWS).honest,
+        by_attribute(Table, honest=True),
+        closed_over(with_buffer(OTHER)),
+        closed_over(ARRAY.astype(">f4")),
+        closed_over(ROWS.to_sparse()),
+        closed_over(torch.nested.nested_tensor([OTHER[0]], layout=torch.jagged)),
         torch.nn.functional.mse_loss,
         print,
     ],

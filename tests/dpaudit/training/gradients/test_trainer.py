@@ -14,6 +14,7 @@ from dpaudit import (
     ContinualGaussian,
     FloatNoise,
     Gaussian,
+    InputError,
     Invocation,
     Ledger,
     Plan,
@@ -90,6 +91,54 @@ def test_noise_of_two_steps_is_fresh():
     plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=2, relation=ZeroOut())
     one, two = (step["w"].numpy().copy() for step in trainer(plan, torch.zeros(1, 4000)))
     assert abs(np.corrcoef(one, two)[0, 1]) < 5 / math.sqrt(4000)
+
+
+def test_a_clip_norm_that_does_not_follow_is_the_plans_whatever_is_said():
+    made = trainer(POISSON, torch.eye(3) * 50, Silent(np.random.default_rng(1)), divisor=1.0)
+    made.clip_norm = 20.0
+    assert max(abs(float(each)) for step in made for each in step["w"]) == pytest.approx(LIMIT)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 0.0, -1.0, 1e300, "1"])
+def test_a_clip_norm_that_follows_stays_a_number(bad):
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=2)
+    made = trainer(plan, divisor=1.0, adaptive=Adaptive(), clip_norm=1.0)
+    made.clip_norm = bad
+    with pytest.raises(InputError, match=r"clip.norm is"):
+        next(made)
+    assert len(made.ledger) == 0
+
+
+def test_noise_that_asks_for_any_clip_norm_gets_the_largest_or_the_smallest():
+    plan = Plan.dp_sgd(noise_multiplier=1e5, sample_rate=1.0, steps=4)
+    made = trainer(plan, divisor=1.0, adaptive=Adaptive(), clip_norm=1.0)
+    assert len(list(made)) == 4
+    assert made.clip_norm in (1e-12, 1e12)
+
+
+def test_parameters_that_are_halved_take_no_further_step():
+    model = small_model()
+    made = Trainer(cross_entropy_of(model), model, rows_of(8), Ledger(POISSON, noise=FloatNoise()))
+    next(made)
+    model.half()
+    with pytest.raises(InputError, match="parameters have other types, sizes or devices than"):
+        next(made)
+    assert len(made.ledger) == 1
+
+
+def test_dropout_repeats_where_the_noise_does_and_is_secret_elsewhere():
+    def loss(parameters, example):
+        return (parameters["w"] * torch.nn.functional.dropout(example, 0.5)).sum()
+
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=1, relation=ZeroOut())
+    seen = []
+    for noise in (np.random.default_rng(1), np.random.default_rng(1), None, None):
+        torch.manual_seed(0)
+        ledger = Ledger(plan, noise=Silent(noise))
+        made = Trainer(loss, {"w": torch.zeros(40)}, torch.ones(9, 40) * 1e-3, ledger)
+        seen.append(next(made)["w"].tolist())
+    assert seen[0] == seen[1]
+    assert seen[2] != seen[3]
 
 
 # -- who takes part --------------------------------------------------------------------------------
@@ -297,6 +346,116 @@ def test_a_checkpoint_of_another_ledger_is_refused(tmp_path):
         file.write_bytes(b"no checkpoint")
         with pytest.raises(Exception, match=r"kept.pt' is none of this training"):
             fit(direct, parameters, data, ledger, **given)
+
+
+def cut_off(folder, **settings):
+    """A training that was cut off after four steps, and its checkpoint."""
+    (folder / "steps.jsonl").unlink(missing_ok=True)
+    (folder / "kept.pt").unlink(missing_ok=True)
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=8)
+    parameters, left = weights(), iter(range(4))
+
+    class Stopped(torch.optim.SGD):
+        def step(self, *given):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return super().step(*given)
+
+    ledger = Ledger(plan, noise=FloatNoise(), journal=folder / "steps.jsonl")
+    optimizer = Stopped(parameters.values(), lr=0.1, momentum=0.9)
+    with pytest.raises(KeyboardInterrupt):
+        fit(direct, parameters, 50 * torch.eye(3), ledger, **kept(folder, optimizer, settings))
+    ledger.journal.release()
+
+
+def kept(folder, optimizer, settings):
+    files = {"checkpoint": folder / "kept.pt", "every": 2}
+    return {"optimizer": optimizer, "divisor": 1.0} | files | settings
+
+
+def gone_on(folder, noise=None, kind=torch.optim.SGD, **settings):
+    parameters = weights()
+    ledger = Ledger.resume(folder / "steps.jsonl", noise=noise or FloatNoise())
+    try:
+        more = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+        optimizer = kind(parameters.values(), lr=0.1, **more)
+        given = kept(folder, optimizer, settings)
+        return fit(direct, parameters, 50 * torch.eye(3), ledger, **given)
+    finally:
+        ledger.journal.release()
+
+
+FOLLOWS = {"adaptive": Adaptive(), "clip_norm": 5.0}
+
+
+@pytest.mark.parametrize(("before", "after"), [(FOLLOWS, {}), ({}, FOLLOWS)])
+def test_a_checkpoint_of_another_way_to_clip_is_refused(tmp_path, before, after):
+    """The norm that it holds would stand in place of the plan's."""
+    cut_off(tmp_path, **before)
+    with pytest.raises(InputError, match="is of a training with another clip norm, one that"):
+        gone_on(tmp_path, **after)
+    assert gone_on(tmp_path, **before).taken == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", "4"),
+        ("steps", math.nan),
+        ("steps", -1),
+        ("clip_norm", None),
+        ("parameters", [1]),
+        ("parameters", {"w": 3}),
+        ("parameters", {"w": torch.zeros(3, dtype=torch.complex64)}),
+        ("optimizer", {}),
+        ("optimizer", []),
+    ],
+)
+def test_a_forged_checkpoint_is_one_sentence(tmp_path, name, value):
+    cut_off(tmp_path)
+    held = torch.load(tmp_path / "kept.pt", weights_only=True)
+    if name == "clip_norm":
+        del held[name]
+    else:
+        held[name] = value
+    torch.save(held, tmp_path / "kept.pt")
+    with pytest.raises(InputError, match=r"is none of this training|holds other parameters"):
+        gone_on(tmp_path)
+
+
+def test_a_clip_norm_of_a_forged_checkpoint_is_a_number(tmp_path):
+    cut_off(tmp_path, **FOLLOWS)
+    held = torch.load(tmp_path / "kept.pt", weights_only=True)
+    torch.save(held | {"clip_norm": 0.0}, tmp_path / "kept.pt")
+    with pytest.raises(InputError, match=r"clip_norm is 0.0; it must be a finite number above 0"):
+        gone_on(tmp_path, **FOLLOWS)
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path):
+    cut_off(tmp_path)
+    with pytest.raises(InputError, match="is none of this training"):
+        gone_on(tmp_path, kind=torch.optim.Adam)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"checkpoint": 5}, "checkpoint is a int; it must be a path"),
+        ({"checkpoint": "no/folder/kept.pt"}, "is in a folder that is not there"),
+        ({"scheduler": 5}, "scheduler is a int; it must be one of torch.optim"),
+        (
+            {"scheduler": torch.optim.lr_scheduler.ReduceLROnPlateau},
+            "scheduler is a ReduceLROnPlateau; it must be one of torch.optim whose step takes no",
+        ),
+    ],
+)
+def test_what_fit_cannot_use_is_refused_before_a_step_is_charged(settings, words):
+    parameters, ledger = weights(), Ledger(POISSON, noise=FloatNoise())
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
+    settings = {k: v(optimizer) if isinstance(v, type) else v for k, v in settings.items()}
+    with pytest.raises(InputError, match=words):
+        fit(direct, parameters, torch.eye(3), ledger, optimizer=optimizer, **settings)
+    assert len(ledger) == 0
 
 
 def test_a_step_that_was_cut_off_is_not_made_again():
