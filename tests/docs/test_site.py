@@ -218,3 +218,22 @@ def test_every_record_of_a_certificate_is_there(pages):
     text = pages["reference/certificates.md"]
     for place in ("plan.invocations[]", "audits[]", "findings[]", "assumptions[]", "run.ledger"):
         assert f"| `{place}` |" in text
+
+
+WORDS = {
+    "membership inference": "language-models",
+    "partition selection": "unknown-keys",
+    "user-level": "unit-and-relation",
+    "group privacy": "unit-and-relation",
+    "trade-off function": "accountants",
+    "f-DP": "accountants",
+    "contribution bounding": "unit-and-relation",
+    "hyperparameter tuning": "search",
+}
+"""Words of the field, and the guide where a search for them should end: not only the glossary."""
+
+
+@pytest.mark.parametrize(("words", "guide"), WORDS.items())
+def test_words_of_the_field_stand_in_a_guide(words, guide):
+    text = " ".join((HOME.parent / f"{guide}.md").read_text("utf-8").split())
+    assert words.lower() in text.lower()
