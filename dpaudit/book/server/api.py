@@ -209,9 +209,9 @@ class Api:
         rooms = remaining_budgets(self.context.book, dataset or None, period=period or None)
         return {"datasets": [each.to_dict() for each in rooms]}
 
-    def fit(self, asked: Asked) -> dict[str, Any]:
-        """Count how often a plan would fit, and of a plan file the least noise that fits."""
-        plan, found = self.context.fit(asked.dataset, asked.plan, asked.period)
+    def fit(self, request: Request, asked: Asked) -> dict[str, Any]:
+        """Count how often a plan would fit; for a plan file, find the least noise that fits."""
+        plan, found = self.context.fit(caller_of(request), asked.dataset, asked.plan, asked.period)
         return {"plan": plan.hash, "times": found.times, "noise": found.noise}
 
     def history(
@@ -261,13 +261,13 @@ class Api:
         """Deny a release, or withdraw one's own; its charge is given back."""
         return deny(self.context, caller_of(request), release, remark.why).to_dict()
 
-    def export(self, kind: str) -> Response:
+    def export(self, request: Request, kind: str) -> Response:
         """Return all releases as ``json``, ``csv`` or ``registry.yaml``."""
-        return download(self.context, kind)
+        return download(self.context, caller_of(request), kind)
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self, request: Request) -> dict[str, Any]:
         """Recompute the whole book from its log."""
-        facts, why = self.context.verify()
+        facts, why = self.context.verify(caller_of(request))
         return {"holds": False, "why": why} if why else {"holds": True, **facts}
 
 
@@ -340,7 +340,7 @@ def _file(journal: str) -> Iterator[Path | None]:
         yield path
 
 
-def download(context: ServerContext, kind: str) -> Response:
+def download(context: ServerContext, who: Caller, kind: str) -> Response:
     """Return all releases, to be kept as a file.
 
     Raises:
@@ -348,7 +348,7 @@ def download(context: ServerContext, kind: str) -> Response:
     """
     if kind not in MEDIA:
         raise InputError(f"the export must be one of {', '.join(MEDIA)}.")
-    with context.heavy():
+    with context.heavy(who):
         content = renderer_of(Path(f"releases.{kind}"))(records_of(context.book))
     headers = {"Content-Disposition": f'attachment; filename="releases.{kind}"'}
     return Response(content, media_type=MEDIA[kind], headers=headers)

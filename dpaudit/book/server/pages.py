@@ -257,7 +257,7 @@ def calculate(visit: Visit) -> Response:
         name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
     try:
-        _, found = visit.context.fit(**given)
+        _, found = visit.context.fit(visit.who, **given)
     except InputError as error:
         return _calculator(visit, 400, said=str(error), **given)
     return _calculator(visit, found=found, request=secrets.token_hex(16), **given)
@@ -293,7 +293,7 @@ def report(visit: Visit) -> Response:
 def report_file(visit: Visit) -> Response:
     """Return the compliance report, as a page or as a PDF."""
     days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
-    with visit.context.heavy():
+    with visit.context.heavy(visit.who):
         made = compliance(visit.context.book, *days, dataset=visit.field("dataset"), verify=verify)
         if visit.parts["kind"] == "pdf":
             headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
@@ -310,13 +310,13 @@ def check(visit: Visit) -> Response:
 
 def verify(visit: Visit) -> Response:
     """Return the book, recomputed from its log."""
-    facts, said = visit.context.verify()
+    facts, said = visit.context.verify(visit.who)
     return visit.page("check", "Check and export", facts=facts or None, said=said)
 
 
 def export(visit: Visit) -> Response:
     """Return all releases, as a file."""
-    return api.download(visit.context, visit.parts["kind"])
+    return api.download(visit.context, visit.who, visit.parts["kind"])
 
 
 _REPORT_POLICY = (
@@ -334,7 +334,7 @@ def certificate(visit: Visit) -> Response:
     if ending:
         found = pretty_json(visit.context.certificates.certificate(digest).to_dict())
         return Response(found, media_type="application/json")
-    with visit.context.heavy():
+    with visit.context.heavy(visit.who):
         page = visit.context.certificates.report(digest)
     headers = {"Content-Security-Policy": _REPORT_POLICY}
     return Response(page, media_type="text/html", headers=headers)

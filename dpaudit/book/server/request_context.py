@@ -1,4 +1,4 @@
-"""What every request needs: the book, who asks, what was sent, and a turn at what is heavy.
+"""What every request needs: the book, who asks, what was sent, and a turn at what takes long.
 
 Who asks is known by a bearer token or a session; the book is asked again each time, so that a token
 that was revoked holds nowhere. Refusals go to the book's log, however many there are, in few lines.
@@ -200,8 +200,8 @@ class Denials:
 
 
 _LONGEST_PLAN, _MOST_USES, _MOST_PARTS = 64_000, 1000, 100
-_SECONDS = 4.0
-"""For the noise that fits; it is less than others wait for their turn."""
+_SECONDS, _WAIT = 4.0, 5.0
+"""For the search for noise, and to wait for a turn, which comes once a search has ended."""
 
 
 class BusyError(DpAuditError):
@@ -232,21 +232,28 @@ class ServerContext:
     def __post_init__(self) -> None:
         self.callers, self.denials = Callers(self.book), Denials(self.book)
         self.history = BudgetHistory(self.book)
-        self._heavy = threading.BoundedSemaphore(2)
+        pools = ("viewers", "others", "reservations")
+        self._turns = {pool: threading.BoundedSemaphore(2) for pool in pools}
 
     @contextmanager
-    def heavy(self) -> Iterator[None]:
-        """Yield a turn at what takes long: two at a time, so that a server stays one for all.
+    def heavy(self, who: Caller) -> Iterator[None]:
+        """Yield a turn at computing: two at a time for viewers, and two for all others.
 
         Raises:
             BusyError: if there is none soon.
         """
-        if not self._heavy.acquire(timeout=5):
-            raise BusyError("others compute something now; ask again in a while.")
+        with self._turn("viewers" if who.token.role is Role.VIEWER else "others"):
+            yield
+
+    @contextmanager
+    def _turn(self, pool: str) -> Iterator[None]:
+        turns = self._turns[pool]
+        if not turns.acquire(timeout=_WAIT):
+            raise BusyError("the server is busy with other requests; ask again in a while.")
         try:
             yield
         finally:
-            self._heavy.release()
+            turns.release()
 
     @property
     def names(self) -> list[str]:
@@ -257,13 +264,15 @@ class ServerContext:
         """Return what is left of a data set."""
         return remaining_budgets(self.book, dataset, period=period or None)[0]
 
-    def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
+    def fit(
+        self, who: Caller, dataset: str, plan: Any, period: str | None = None
+    ) -> tuple[Plan, Fit]:
         """Say how often a plan could still be released, and of a plan file with what noise.
 
         Raises:
             TooLargeError: if that noise is not found soon.
         """
-        with self.heavy():
+        with self.heavy(who):
             read, content = plan_of(plan)
             end = time.monotonic() + _SECONDS
             return read, fit_of(
@@ -271,13 +280,16 @@ class ServerContext:
             )
 
     def reserve(self, plan: Any, **told: Any) -> Reservation:
-        """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does."""
-        with self.heavy():
+        """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does.
+
+        Reservations have turns of their own, so that no calculation takes their place.
+        """
+        with self._turn("reservations"):
             return Booking(self.book, **told).reserve(plan_of(plan)[0])
 
-    def verify(self) -> tuple[dict[str, Any], str]:
+    def verify(self, who: Caller) -> tuple[dict[str, Any], str]:
         """Return what the book's log adds up to; or nothing, and why the book does not hold."""
-        with self.heavy():
+        with self.heavy(who):
             try:
                 return verify_book(self.book), ""
             except TamperedError as error:

@@ -473,3 +473,38 @@ def test_a_book_with_many_budgets_is_served(guarded, people):
     with pytest.raises(BudgetExceededError):
         guarded.reserve("weekly", laplace(1.0), by="a", purpose="b", period="2026-11-20")
     assert len(people["vic"].get("/api/status").json["datasets"]) == 3
+
+
+def test_viewers_who_compute_take_no_turn_of_others(guarded, people, monkeypatch):
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def slow(book):
+        begun.release()
+        assert go.wait(30)
+        return verify_book(book)
+
+    monkeypatch.setattr("dpaudit.book.server.request_context.verify_book", slow)
+    monkeypatch.setattr("dpaudit.book.server.request_context._WAIT", 0.2)
+    made = people["ann"].post("/api/releases", wanted()).json["id"]
+
+    def occupied(name):
+        threads = [threading.Thread(target=people[name].post, args=("/api/verify",)) for _ in "12"]
+        for each in threads:
+            each.start()
+            assert begun.acquire(timeout=20)
+        return threads
+
+    threads, asked = occupied("vic"), {"dataset": "sales", "plan": gaussian(4.0).to_dict()}
+    try:
+        busy = people["vic"].post("/api/fit", asked)
+        assert (busy.status, "the server is busy" in busy.json["error"]) == (503, True)
+        assert people["ann"].post("/api/fit", asked).status == 200
+        assert people["bob"].get("/api/export/csv").status == 200
+        threads += occupied("amy")
+        assert people["ann"].post("/api/fit", asked).status == 503
+        assert people["ann"].post("/api/releases", wanted("2", **asked)).status == 200
+        assert people["bob"].post(f"/api/releases/{made}/approve").status == 200
+    finally:
+        go.set()
+        for each in threads:
+            each.join(30)
