@@ -414,7 +414,7 @@ class CurveLimit(Limit):
 
 def share_text(share: float) -> str:
     """Return a share of a budget in words, rounded up."""
-    return numbers.percent(share) if share <= 1 else "more than all"
+    return numbers.percent(share) if share <= 1 else "more than 100 %"
 
 
 def limit_of(stated: Mapping[str, Any]) -> Limit:

@@ -38,6 +38,11 @@ class Status(StrEnum):
     """It was requested and not approved; nothing ran, and its charge was given back."""
 
     @property
+    def word(self) -> str:
+        """What pages call it."""
+        return "completed" if self is Status.CLOSED else str(self)
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more may run."""
         return self in (Status.CLOSED, Status.ABANDONED, Status.DENIED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dpaudit.base import toml_tables
 from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
@@ -115,16 +117,26 @@ def _fields(body: bytes, kind: str) -> Mapping[str, str]:
 
 
 _EXAMPLE = """[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
+unit = {unit}
+relation = {relation}
+trust = {trust}
 
 [[invocation]]
-mechanism = "gaussian"
-sigma = 10.0
-sensitivity = 1.0
+mechanism = "laplace"
+scale = 10.0
+contribution = 1.0
 count = 1
 """
+
+
+def _examples(visit: Visit) -> dict[str, str]:
+    """Return by data set a plan that protects what it asks for, and that every budget can count."""
+    known = {each.dataset.name: each.dataset.to_dict() for each in visit.context.rooms}
+    keys = ("unit", "relation", "trust")
+    return {
+        name: _EXAMPLE.format(**{key: toml_tables.inline(each[key]) for key in keys})
+        for name, each in known.items()
+    }
 
 
 def routes(context: ServerContext) -> list[Route]:
@@ -187,7 +199,10 @@ def releases(visit: Visit) -> Response:
     sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
     words = visit.field("q")[:200]
     found = find(visit.context.book, words=words, before=int(before), **sought)
+    rooms = [r for r in visit.context.rooms if sought["dataset"] in ("", r.dataset.name)]
+    counts = sum((Counter(r.releases) for r in rooms), Counter())
     facts = {"found": found, "words": words, "names": visit.context.names, "statuses": list(Status)}
+    facts["counts"] = None if words or sought["status"] else counts
     return visit.page("releases", "Releases", **(facts | sought))
 
 
@@ -247,8 +262,10 @@ def _id(visit: Visit) -> str:
 
 
 def calculator(visit: Visit) -> Response:
-    """Return what could still be released."""
-    return _calculator(visit, plan=_EXAMPLE, dataset=visit.field("dataset"))
+    """Return what could still be released, with an example for the data set."""
+    examples, dataset = _examples(visit), visit.field("dataset")
+    plan = examples.get(dataset) or next(iter(examples.values()), "")
+    return _calculator(visit, plan=plan, dataset=dataset)
 
 
 def calculate(visit: Visit) -> Response:
@@ -256,6 +273,9 @@ def calculate(visit: Visit) -> Response:
     given: dict[str, Any] = {
         name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
+    examples = _examples(visit)
+    if given["plan"] in examples.values():  # that of another data set, which nobody edited
+        given["plan"] = examples.get(given["dataset"], given["plan"])
     try:
         _, found = visit.context.fit(visit.who, **given)
     except InputError as error:
@@ -345,8 +365,9 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_budgets(visit.context):
         closed = find(visit.context.book, dataset=each.dataset.name, status="closed", most=200)
-        shown.append({"dataset": each.dataset, "budgets": each.left, "releases": closed.releases})
-    return visit.page("public", "What is released, and what it costs", rooms=shown)
+        told = {"closed": each.releases.get(Status.CLOSED, 0), "releases": closed.releases}
+        shown.append({"dataset": each.dataset, "budgets": each.left, **told})
+    return visit.page("public", "What was released, and what it costs", rooms=shown)
 
 
 def login(visit: Visit) -> Response:

@@ -256,9 +256,14 @@ class ServerContext:
             turns.release()
 
     @property
+    def rooms(self) -> tuple[RemainingBudget, ...]:
+        """What is left of every data set."""
+        return remaining_budgets(self.book)
+
+    @property
     def names(self) -> list[str]:
         """The names of the data sets."""
-        return [each.dataset.name for each in remaining_budgets(self.book)]
+        return [each.dataset.name for each in self.rooms]
 
     def remaining(self, dataset: str, period: str | None = None) -> RemainingBudget:
         """Return what is left of a data set."""
