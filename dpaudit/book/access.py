@@ -62,7 +62,7 @@ def revoke(book: Book, name: str, *, by: str) -> None:
     """
     known = next((each for each in tokens(book) if each.name == name), None)
     if known is None or known.revoked:
-        raise InputError(f"name is {shown(name)}; it must be that of a token that holds.")
+        raise InputError(f"name is {shown(name)}; it must be the name of a valid token.")
     _enter(book, replace(known, revoked=True), by)
 
 
@@ -77,7 +77,7 @@ def _require_day(until: str, today: date) -> None:
     except ValueError:
         fine = False
     if not fine:
-        raise InputError(f"until is {shown(until)}; it must be a day to come, as 2027-01-31.")
+        raise InputError(f"until is {shown(until)}; it must be a day to come, such as 2027-01-31.")
 
 
 def tokens(book: Book) -> tuple[Token, ...]:
@@ -100,7 +100,7 @@ def holder(book: Book, secret: str) -> Token:
     wanted = _hashed(secret)
     known = next(_tokens(book, "SELECT record FROM token WHERE hash = :hash", hash=wanted), None)
     if known is None or not hmac.compare_digest(known.hash, wanted):
-        raise AccessError("the token is not one of this book; ask for one.")
+        raise AccessError("the token is not one of this book; ask for a valid one.")
     return still_held(book, known)
 
 
@@ -147,7 +147,7 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
         if known.status is not Status.REQUESTED:
             if known.status is status and (not approve or known.approved == who):
                 return known
-            raise InputError(f"release {release} is {known.status}; nothing is to be decided.")
+            raise InputError(f"release {release} is {known.status}; there is nothing to decide.")
         if approve and same_person(who, known.by):
             raise AccessError(f"{who} asked for release {release}; somebody else must approve it.")
         if approve:

@@ -35,14 +35,8 @@ class BudgetUsage:
     @property
     def over(self) -> str:
         """The time over which it adds up, in words."""
-        window = self.budget.window
-        return (
-            "all time"
-            if window == EVER
-            else f"the {window} to {self.bucket}"
-            if days_of(window)
-            else self.bucket
-        )
+        rolling = f"the {self.budget.window} to " * bool(days_of(self.budget.window))
+        return "all time" if self.bucket == EVER else f"{rolling}{self.bucket}"
 
     @property
     def share(self) -> float:

@@ -201,7 +201,7 @@ class Api:
             )
 
     def public(self) -> list[dict[str, Any]]:
-        """Return what was declared public."""
+        """Return the data sets that were declared public."""
         return [public_record(each) for each in public_budgets(self.context)]
 
     def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
@@ -222,7 +222,7 @@ class Api:
         before: int = 0,
         limit: int = 100,
     ) -> dict[str, Any]:
-        """List releases, the newest first; ``before`` of an answer asks for the next ones."""
+        """List releases, the newest first; send ``before`` of an answer to get the next page."""
         told = {"dataset": dataset, "status": status, "before": before}
         found = find(self.context.book, words=q, most=limit, **told)  # type: ignore[arg-type]
         return {"releases": [each.to_dict() for each in found.releases], "before": found.before}
@@ -234,8 +234,8 @@ class Api:
     def reserve(self, request: Request, wanted: Wanted, response: Response) -> dict[str, Any]:
         """Charge a plan before any of it runs.
 
-        The same request is charged once. Where a budget asks for a second person the release is
-        ``requested``, and holds its charge meanwhile.
+        The same request is charged once. If a budget asks for a second person, the release is
+        ``requested``, and holds its charge until somebody decides.
         """
         told = vars(wanted) | {"period": wanted.period or None}
         made = self.context.reserve(by=caller_of(request).name, **told).release
@@ -243,10 +243,10 @@ class Api:
         return made.to_dict()
 
     def close(self, request: Request, release: Id, ended: Ended) -> dict[str, Any]:
-        """Say that a release ran, or was abandoned.
+        """Record that a release ran, or was abandoned.
 
-        What its journal proves not to have run is given back. Analysts close what they asked for,
-        approvers any.
+        What its journal proves not to have run is given back. Analysts close their own releases,
+        and approvers close any.
         """
         closed = close(self.context, caller_of(request), release, **vars(ended))
         return closed.to_dict()
@@ -258,7 +258,7 @@ class Api:
         return done.to_dict()
 
     def deny(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
-        """Deny a release, or withdraw one's own; its charge is given back."""
+        """Deny a release, or withdraw your own; its charge is given back."""
         return deny(self.context, caller_of(request), release, remark.why).to_dict()
 
     def export(self, request: Request, kind: str) -> Response:
@@ -279,7 +279,7 @@ def caller_of(request: Request) -> Caller:
     """
     known: Caller | None = request.scope.get("dpaudit.caller")
     if known is None:
-        raise AccessError("nobody is signed in; send a token of the book as a bearer token.")
+        raise AccessError("nobody is signed in; send a token of this book as a bearer token.")
     return known
 
 
@@ -308,7 +308,7 @@ def close(
     """
     _require_own(context, caller, release, "close")
     if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
-        raise InputError("certificate must be the hash of one, of 64 hexadecimal digits.")
+        raise InputError("certificate must be the hash of a certificate, 64 hexadecimal digits.")
     told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
     with _file(journal) as path:
         return context.book.close(release, journal=path, **told)
@@ -326,7 +326,7 @@ def deny(context: ServerContext, caller: Caller, release: str, why: str) -> Rele
 
 def _require_own(context: ServerContext, caller: Caller, release: str, what: str) -> None:
     if context.book.release(release).by != caller.name:  # not of one whose name looks like it
-        caller.require(Role.APPROVER, f"{what} of another's release")
+        caller.require(Role.APPROVER, f"{what} of somebody else's release")
 
 
 @contextmanager

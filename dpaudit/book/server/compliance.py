@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -66,7 +66,7 @@ class Compliance:
     made: date
     rooms: Sequence[tuple[RemainingBudget, Sequence[Use]]]
     releases: Sequence[Release]
-    counts: Mapping[str, int]
+    counts: Counter[str]
     approved: int
     refused: int
     barred: int
@@ -76,18 +76,9 @@ class Compliance:
     @property
     def title(self) -> str:
         """What it is called."""
-        return f"Privacy report of {self.about}: {self.first} to {self.last}"
-
-    @property
-    def about(self) -> str:
-        """The data sets, by name or by their number."""
         names = ", ".join(known.dataset.name for known, _ in self.rooms)
-        return names if len(self.rooms) <= 3 else f"{len(self.rooms)} data sets"
-
-    @property
-    def count(self) -> int:
-        """How many releases there are in the period."""
-        return sum(self.counts.values())
+        about = names if len(self.rooms) <= 3 else f"{len(self.rooms)} data sets"
+        return f"Privacy report of {about}: {self.first} to {self.last}"
 
     def html(self, *, alone: bool = False) -> str:
         """Return the page; alone it carries its style, to be kept as a file."""
@@ -138,14 +129,12 @@ def compliance(
         book.today,
         tuple((each, tuple(_uses(each, counts))) for each in rooms),
         tuple(found[:_MOST_ROWS]),
-        Counter(each.status for each in found),
+        Counter(str(each.status) for each in found),
         sum(1 for each in found if each.approved),
         times["refused"],
         times["barred"],
         seen,
-        None
-        if facts is None
-        else f"All {facts['lines']} lines of the log hold, and every sum agrees with them",
+        None if facts is None else f"{facts['lines']} lines hold, and every sum agrees with them",
     )
 
 
@@ -169,7 +158,7 @@ def _days(first: str, last: str) -> tuple[date, date]:
         days = date.max, date.min
     if days[0] > days[1]:
         told = shown(f"{first}..{last}")
-        raise InputError(f"period is {told}; it must be two days in order, as 2026-01-31.")
+        raise InputError(f"period is {told}; it must be two days in order, such as 2026-01-31.")
     return days
 
 

@@ -24,6 +24,7 @@ from dpaudit.base import toml_tables
 from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
+from dpaudit.base.validate import shown
 from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budgets
 from dpaudit.book.server import api
 from dpaudit.book.server.api import find
@@ -108,7 +109,7 @@ def redirect(where: str) -> Response:
 
 def _fields(body: bytes, kind: str) -> Mapping[str, str]:
     if kind.partition(";")[0].strip().lower() != FORM:
-        raise InputError(f"the form was sent in another way; it must be {FORM}.")
+        raise InputError(f"the form has another content type; it must be {FORM}.")
     try:
         found = parse_qsl(body.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
         return {name: value.replace("\r\n", "\n") for name, value in found}  # of text areas
@@ -131,12 +132,9 @@ count = 1
 
 def _examples(visit: Visit) -> dict[str, str]:
     """Return by data set a plan that protects what it asks for, and that every budget can count."""
-    known = {each.dataset.name: each.dataset.to_dict() for each in visit.context.rooms}
-    keys = ("unit", "relation", "trust")
-    return {
-        name: _EXAMPLE.format(**{key: toml_tables.inline(each[key]) for key in keys})
-        for name, each in known.items()
-    }
+    known = [each.dataset.to_dict() for each in remaining_budgets(visit.context.book)]
+    made = ({key: toml_tables.inline(value) for key, value in each.items()} for each in known)
+    return {own["name"]: _EXAMPLE.format(**each) for own, each in zip(known, made, strict=True)}
 
 
 def routes(context: ServerContext) -> list[Route]:
@@ -199,10 +197,10 @@ def releases(visit: Visit) -> Response:
     sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
     words = visit.field("q")[:200]
     found = find(visit.context.book, words=words, before=int(before), **sought)
-    rooms = [r for r in visit.context.rooms if sought["dataset"] in ("", r.dataset.name)]
-    counts = sum((Counter(r.releases) for r in rooms), Counter())
+    rooms = remaining_budgets(visit.context.book)
+    own = (Counter(r.releases) for r in rooms if sought["dataset"] in ("", r.dataset.name))
     facts = {"found": found, "words": words, "names": visit.context.names, "statuses": list(Status)}
-    facts["counts"] = None if words or sought["status"] else counts
+    facts["counts"] = None if words or sought["status"] else sum(own, Counter())
     return visit.page("releases", "Releases", **(facts | sought))
 
 
@@ -249,7 +247,7 @@ def deny(visit: Visit) -> Response:
 def abandon(visit: Visit) -> Response:
     """Abandon a release; it stays charged."""
     if not visit.field("why"):
-        raise InputError("why is empty; say why the release is abandoned.")
+        raise InputError("why is empty; give the reason for abandoning the release.")
     api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
@@ -257,7 +255,7 @@ def abandon(visit: Visit) -> Response:
 def _id(visit: Visit) -> str:
     given = visit.parts["release"]
     if not re.fullmatch("R[0-9]{1,18}", given):
-        raise InputError("release is none of an id such as R7, which the book does not have.")
+        raise InputError(f"release is {shown(given)}, which the book does not have.")
     return given
 
 
@@ -319,7 +317,7 @@ def report_file(visit: Visit) -> Response:
             headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
             return Response(made.pdf(), media_type="application/pdf", headers=headers)
         if visit.parts["kind"] != "html":
-            raise InputError("the report is report.html or report.pdf.")
+            raise InputError("the report is available as report.html and report.pdf.")
         return Response(made.html(), media_type="text/html")
 
 
@@ -350,7 +348,7 @@ def certificate(visit: Visit) -> Response:
     """Return the report on a certificate, or with ``.json`` the certificate."""
     digest, _, ending = visit.parts["digest"].partition(".")
     if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
-        raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
+        raise InputError("certificate must be requested by its hash, 64 hexadecimal digits.")
     if ending:
         found = pretty_json(visit.context.certificates.certificate(digest).to_dict())
         return Response(found, media_type="application/json")

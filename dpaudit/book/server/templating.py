@@ -28,11 +28,7 @@ def _environment() -> Environment:
 
 
 def counted(releases: Mapping[str, int]) -> str:
-    """Count releases in words.
-
-    >>> counted({"abandoned": 1, "closed": 2}), counted({"closed": 1}), counted({})
-    ('3 releases: 2 completed, 1 abandoned', '1 release: 1 completed', 'No releases')
-    """
+    """Count releases in words, such as "3 releases: 2 completed, 1 abandoned"."""
     total = sum(releases.values())
     each = (f"{releases[status]} {status.word}" for status in Status if releases.get(status))
     return f"{total} release{'s' * (total != 1)}: {', '.join(each)}" if total else "No releases"

@@ -91,7 +91,7 @@ def test_what_is_denied_gives_its_charge_back_once(guarded):
     for _ in range(2):
         assert decide(guarded, asked.id, by="bob", approve=False, why="no").status is Status.DENIED
     assert used(guarded) == 0
-    with pytest.raises(InputError, match="is denied; nothing is to be decided"):
+    with pytest.raises(InputError, match="is denied; there is nothing to decide"):
         decide(guarded, asked.id, by="bob", approve=True)
     withdrawn = ask(guarded, PLAN)
     decide(guarded, withdrawn.id, by="ann", approve=False, why="a mistake")
@@ -124,7 +124,7 @@ def test_of_two_who_decide_at_once_one_does(guarded):
 
 
 def test_a_name_that_is_told_is_no_approval(guarded):
-    with pytest.raises(InputError, match="approved is given, and a budget asks for approval"):
+    with pytest.raises(InputError, match="approved is given, but a budget requires approval"):
         ask(guarded, PLAN, approved="the board")
 
 
@@ -182,7 +182,7 @@ def test_tokens(book, clock):
     with pytest.raises(AccessError, match="revoked"):
         holder(book, second)
     for _ in range(2):
-        with pytest.raises(InputError, match="must be that of a token that holds"):
+        with pytest.raises(InputError, match="must be the name of a valid token"):
             revoke(book, "ann", by="officer")
     for wrong in ("yesterday", "2026-11-01"):
         with pytest.raises(InputError, match="it must be a day to come"):
