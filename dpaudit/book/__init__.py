@@ -15,8 +15,8 @@ True
 >>> book.reserve("visits", plan, by="bob", purpose="another")
 Traceback (most recent call last):
     ...
-dpaudit.base.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that
-much left; nothing is charged, and nothing may run: as rho counts, the plan takes rho = 0.375; used:
+dpaudit.base.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has too little
+left; nothing was charged, and nothing may run: as rho counts, the plan costs rho = 0.375; used:
 rho = 0.375.
 >>> book.disconnect()
 >>> folder.cleanup()

@@ -77,7 +77,7 @@ def _require_day(until: str, today: date) -> None:
     except ValueError:
         fine = False
     if not fine:
-        raise InputError(f"until is {shown(until)}; it must be a future day, such as 2027-01-31.")
+        raise InputError(f"until is {shown(until)}; it must be a day to come, such as 2027-01-31.")
 
 
 def tokens(book: Book) -> tuple[Token, ...]:
@@ -100,7 +100,7 @@ def holder(book: Book, secret: str) -> Token:
     wanted = _hashed(secret)
     known = next(_tokens(book, "SELECT record FROM token WHERE hash = :hash", hash=wanted), None)
     if known is None or not hmac.compare_digest(known.hash, wanted):
-        raise AccessError("the token is not one of this book; ask for one.")
+        raise AccessError("the token is not one of this book; ask for a valid one.")
     return still_held(book, known)
 
 

@@ -155,7 +155,7 @@ class Book:
                     held, public=getattr(record, "public", None)
                 )  # which is declared apart
             if held != record:
-                raise InputError(f"the book has another {shown(record.name)}; give a new name.")
+                raise InputError(f"the book has another {shown(record.name)}; choose a new name.")
             if record.name not in known:
                 if isinstance(record, BudgetRecord):
                     more = {"carried": self._carried(record)}
@@ -183,7 +183,7 @@ class Book:
         def run(page: Page) -> None:
             known = page.state.budgets.get(budget)
             if known is None or known.retired:
-                raise InputError(f"budget is {shown(budget)}; it must be a budget in force.")
+                raise InputError(f"budget is {shown(budget)}; it must be one that is not retired.")
             told = {"budget": budget, "why": checked_text(why=why)}
             page.write("retired", checked_text(by=by), **told)
 
@@ -241,18 +241,18 @@ class Book:
             waits = any(budget.approval for budget in page.state.budgets_of(dataset))
             if waits and approved:
                 raise InputError(
-                    "approved is given, and a budget asks for approval in the book; leave it out."
+                    "approved is given, but a budget requires approval in the book; leave it out."
                 )
             charges = _charges(page, dataset, plan, period)
             if refusing := page.state.refusing_budget(charges):
                 budget, bucket = refusing
-                why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
+                why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has too little left"
                 page.refuse(why, **wanted)
                 described, total = budget.limit.described, page.state.total(budget, bucket)
                 taken = (
-                    f"the plan takes {described(charges[budget.name][1])}; used: {described(total)}"
+                    f"the plan costs {described(charges[budget.name][1])}; used: {described(total)}"
                 )
-                said = f"{why}; nothing is charged, and nothing may run"
+                said = f"{why}; nothing was charged, and nothing may run"
                 return BudgetExceededError(f"{said}: as {budget.limit.kind} counts, {taken}.")
             first = Status.REQUESTED if waits else Status.RESERVED
             facts: dict[str, Any] = {"made": page.now, "charged": charges, "status": first}
@@ -308,12 +308,12 @@ class Book:
             if known.status is Status.REQUESTED:
                 raise InputError(f"release {release} waits for approval; deny it instead.")
             if known.status.ended:
-                raise InputError(f"release {release} is {known.status}; that is final.")
+                raise InputError(f"release {release} is {known.status}, and stays {known.status}.")
             ended = {"lines": known.lines, "head": known.head, "ran": "", "returned": {}}
             if held is not None:
                 meanwhile = (known.lines, known.head) != (before.lines, before.head)
                 if meanwhile or held.lines < known.lines:
-                    raise InputError(f"the journal of {release} went on meanwhile; try again.")
+                    raise InputError(f"the journal of {release} has grown meanwhile; try again.")
                 if held.lines > known.lines + 1:  # of a write that was cut off before its anchor
                     ahead = {"release": release, "lines": held.lines, "head": held.head}
                     page.write("anchored", who, **ahead)
@@ -419,7 +419,7 @@ def _same(page: Page, known: Release, wanted: Mapping[str, str]) -> Release:
     for name, value in wanted.items():
         if getattr(known, name) != value and not (decided and name == "approved" and not value):
             raise InputError(
-                f"request {shown(known.request)} was one with another {name}; give a new request."
+                f"request {shown(known.request)} was sent with another {name}; use a new request."
             )
     return known
 

@@ -103,8 +103,8 @@ def certificate_of(book: Book, release: str, path: Path) -> str:
     certificate = load_certificate(path)
     if certificate.plan.hash != book.release(release).plan:
         raise InputError(
-            f"certificate {files.shown(path)} is of another plan than release {shown(release)}; "
-            "give the one of its run."
+            f"certificate {files.shown(path)} is for another plan than release {shown(release)}; "
+            "give the certificate of its run."
         )
     return str(certificate.to_dict()["digest"])
 
@@ -173,7 +173,7 @@ def renderer_of(path: Path) -> Callable[[dict[str, Any]], str]:
         if path.name.endswith(ending):
             return render
     raise InputError(
-        f"output {files.shown(path)} has no known ending; give one of {', '.join(renderers)}."
+        f"output {files.shown(path)} has an unknown ending; use one of {', '.join(renderers)}."
     )
 
 

@@ -45,11 +45,11 @@ def read_url(given: str) -> URL:
         raise InputError(f"the book's URL cannot be read; {_WANTED}") from None
     if backend in ("postgresql", "postgres"):
         if "@" in f"{url.host}{url.database}":
-            raise InputError("the book's URL has an @ or / too many; write %40, %2F in a password.")
+            raise InputError("the book's URL has an extra @ or /; write %40, %2F in a password.")
         require("book", "psycopg", what="a book in PostgreSQL")
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite" or url.database in (None, "", ":memory:") or url.host or "?" in given:
-        raise InputError(f"the book's URL is of another kind, or has a ?; {_WANTED}")
+        raise InputError(f"the book's URL is of an unknown kind, or has a ?; {_WANTED}")
     return url
 
 
@@ -205,9 +205,9 @@ def require_current(connection: Connection) -> None:
     if not found:
         raise InputError("there is no book in this database; make one with dpaudit book init.")
     if found != len(STEPS):
-        what = "older: dpaudit book init brings it up to date" if found < len(STEPS) else "newer"
+        what = "older; dpaudit book init updates them" if found < len(STEPS) else "newer"
         raise InputError(
-            f"the book has tables of version {found}, and {len(STEPS)} is known: {what}."
+            f"the book has tables of version {found}, and {len(STEPS)} is known: they are {what}."
         )
 
 
@@ -331,7 +331,7 @@ def require_time(last: str, now: str, budgets: Iterable[BudgetRecord]) -> None:
     days = (datetime.fromisoformat(now) - datetime.fromisoformat(last)).days
     if most is not None and days > most:
         raise InputError(
-            f"the clock says {now[:10]}, {days} days after the last line of the book, and budgets "
-            f"begin anew after {most} days at most; if that is the day, somebody says so with "
+            f"the clock says {now[:10]}, {days} days after the last line of the book, and some "
+            f"budget begins anew within {most} days; if the clock is right, confirm the day with "
             f"dpaudit book clock {now[:10]}."
         )

@@ -61,8 +61,8 @@ def checked_window(**field: object) -> str:
     text = str(value)
     if text not in (EVER, *PERIODS) and not 1 <= days_of(text) <= _MOST_DAYS:
         raise InputError(
-            f"{name} is {shown(value)}; it must be {EVER}, {', '.join(PERIODS)}, or a rolling one "
-            "such as '30 days'."
+            f"{name} is {shown(value)}; it must be {EVER}, {', '.join(PERIODS)}, or "
+            "a rolling window such as '30 days'."
         )
     return text
 
@@ -172,7 +172,7 @@ class Limit(Kinded, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if max(self.bounds) > _LARGEST * UNIT:
-            raise InputError(f"limit is above {_LARGEST}; it must be a bound that protects.")
+            raise InputError(f"limit is above {_LARGEST}, which protects nobody; lower it.")
 
     @cached_property
     def bounds(self) -> Cost:
@@ -414,7 +414,7 @@ class CurveLimit(Limit):
 
 def share_text(share: float) -> str:
     """Return a share of a budget in words, rounded up."""
-    return numbers.percent(share) if share <= 1 else "more than all"
+    return numbers.percent(share) if share <= 1 else "more than 100 %"
 
 
 def limit_of(stated: Mapping[str, Any]) -> Limit:

@@ -67,7 +67,7 @@ def add_people(book: Book, name: str, dataset: str, limit: Limit, *, key: bytes,
         if known is not None:
             same = replace(known, table=made.table, charges=0, request="", plan="")
             if same != made:
-                raise InputError(f"the book has another {shown(name)}; give a new name.")
+                raise InputError(f"the book already has another {shown(name)}; choose a new name.")
             return None
         made.require_for(page.state.dataset(dataset))
         page.write("people", checked_text(by=by), record=made.to_dict())
@@ -117,7 +117,7 @@ def charge_people(
         UnsupportedError: if the limit cannot count the plan.
     """
     if isinstance(people, str):
-        raise InputError("people is one text; it must be several names.")
+        raise InputError("people is a single text; it must be a sequence of names.")
     told = {"purpose": checked_text(purpose=purpose)}
     told["request"] = checked_text(request=request or secrets.token_hex(16))
     who = checked_text(by=by)
@@ -126,7 +126,7 @@ def charge_people(
         again = known.request == told["request"]
         if again and known.plan != plan.hash:
             raise InputError(
-                f"request {shown(told['request'])} was one with another plan; give a new request."
+                f"request {shown(told['request'])} was sent with another plan; use a new request."
             )
         cost, number = known.cost(plan), known.charges + (not again)
         charge = _charging(connection, known, cost, number, key)
@@ -159,8 +159,8 @@ def person(name: object, place: str) -> str:
     fine = own.isprintable() and "\ufffd" not in own  # which stands for what could not be read
     if not fine or not 0 < len(own.encode()) <= _LONGEST:
         raise InputError(
-            f"{place} is not a name; it must be printable text of 1 to {_LONGEST} bytes of UTF-8, "
-            "without invisible characters."
+            f"{place} is not a valid name; it must be printable text of 1 to {_LONGEST} bytes of "
+            "UTF-8, without invisible characters."
         )
     if not unicodedata.is_normalized("NFC", own):
         raise InputError(f"{place} is not in Unicode's normal form C; convert it (NFC).")
@@ -235,10 +235,10 @@ def _lock_people(connection: Connection, name: str, key: bytes) -> People:
     asked = text(f"SELECT record FROM people WHERE name = :name{lock}")
     record = connection.execute(asked, {"name": name}).scalar()
     if record is None:
-        raise InputError(f"people is {shown(name)}, which the book does not have; make it first.")
+        raise InputError(f"people is {shown(name)}, which the book does not have; create it first.")
     known = People.from_dict(json.loads(record))
     if not hmac.compare_digest(known.check, _check(key)):
-        raise InputError(f"the key is not that of {shown(name)}; give the one that it began with.")
+        raise InputError(f"the key is not that of {shown(name)}; use the one it was made with.")
     return known
 
 

@@ -64,7 +64,7 @@ def recheck(
         except DpAuditError as error:
             return (str(error),)
         if certificate.plan.hash != plan:
-            return ("its certificate is of another plan.",)
+            return ("its certificate is for another plan.",)
         if not allow_work:
             require_affordable(certificate.plan)
         known = [other for other in newer if same_code(certificate, newer[other])]
@@ -87,7 +87,7 @@ def recheck(
         wrong += broken.get(release.id, ())
         broken |= {release.id: wrong} if wrong else {}
         missing |= {release.id: ", ".join(lacking)} if lacking else {}
-    unused = [f"{path} is of no certificate that is there." for path in newer if path not in used]
+    unused = [f"{path} matches no certificate in the folder." for path in newer if path not in used]
     ids = {own.id for own in releases}
     told = [
         {"release" if own in ids else "of": own, "why": list(why)} for own, why in broken.items()
@@ -103,7 +103,7 @@ def recheck(
 def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], dict[str, Path]]:
     """Find the files that the book knows: certificates by digest, journals by name."""
     if not folder.is_dir():
-        raise InputError(f"{files.shown(folder)} is not a folder; give that of the files.")
+        raise InputError(f"{files.shown(folder)} is not a folder; give the folder with the files.")
     digests = {own.certificate for own in releases if own.certificate}
     names = {own.journal for own in releases if own.journal}
     certificates: dict[str, Path] = {}

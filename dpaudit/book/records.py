@@ -38,6 +38,11 @@ class Status(StrEnum):
     """It was requested and not approved; nothing ran, and its charge was given back."""
 
     @property
+    def word(self) -> str:
+        """What pages call it."""
+        return "completed" if self is Status.CLOSED else str(self)
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more may run."""
         return self in (Status.CLOSED, Status.ABANDONED, Status.DENIED)
@@ -119,8 +124,8 @@ class DataSet(TableRecord):
                 )
         if TrustModel.weakest([self.trust, plan.trust]) is not self.trust:
             raise InputError(
-                f"the plan protects under {plan.trust} trust; data set {shown(self.name)} asks for "
-                f"{self.trust}."
+                f"the plan protects under {plan.trust} trust; data set {shown(self.name)} requires "
+                f"{self.trust} trust."
             )
 
 
@@ -156,7 +161,7 @@ class BudgetRecord(TableRecord):
         if calendar and dataset.per not in ("", self.window):
             raise InputError(
                 f"window is {self.window!r}; data set {shown(dataset.name)} protects a unit per "
-                f"{dataset.per}, so it must be {dataset.per!r}, {EVER!r} or so many days."
+                f"{dataset.per}, so it must be {dataset.per!r}, {EVER!r} or a number of days."
             )
 
 
@@ -235,8 +240,8 @@ class People(TableRecord):
         super().__post_init__()
         if self.limit.any_will_do:
             raise InputError(
-                f"limit is of the kind {self.limit.kind!r}; of each unit it must be rho, zcdp, "
-                "curve or pure, whose numbers must all be kept."
+                f"limit is of the kind {self.limit.kind!r}; the limit of each unit must be rho, "
+                "zcdp, curve or pure."
             )
 
     def require_for(self, dataset: DataSet) -> None:
@@ -247,7 +252,7 @@ class People(TableRecord):
         """
         if not isinstance(dataset.relation, AddRemove | ZeroOut):
             raise InputError(
-                f"data set {shown(dataset.name)} has the relation {dataset.relation}; budgets of "
+                f"data set {shown(dataset.name)} has the relation {dataset.relation}; budgets for "
                 "each unit need add-remove or zero-out."
             )
 
@@ -262,7 +267,7 @@ class People(TableRecord):
         for own, most in zip(self.limit.cost(plan), self.limit.admitted, strict=True):
             if own > most:
                 raise BudgetExceededError(
-                    f"the plan takes more than all of {shown(self.name)} ({self.limit}); nobody is "
+                    f"the plan costs more than all of {shown(self.name)} ({self.limit}); nobody is "
                     "charged, and nothing may run."
                 )
             parts.append(-(-own * PARTS // most) if most else 0)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit.book.book import Book
-from dpaudit.book.limits import Cost, charged_buckets, joint_buckets, span_of
+from dpaudit.book.limits import EVER, Cost, charged_buckets, days_of, joint_buckets, span_of
 from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
@@ -31,6 +31,12 @@ class BudgetUsage:
     def times(self, plan: Plan) -> int | None:
         """Count how often a plan fits; None where it costs nothing."""
         return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
+
+    @property
+    def over(self) -> str:
+        """The time over which it adds up, in words."""
+        rolling = f"the {self.budget.window} to " * bool(days_of(self.budget.window))
+        return "all time" if self.bucket == EVER else f"{rolling}{self.bucket}"
 
     @property
     def share(self) -> float:

@@ -91,12 +91,12 @@ class Reservation:
         """
         if plan != self.plan:
             raise PlanMismatchError(
-                f"the ledger has another plan than release {self.id} reserved; reserve its own."
+                f"the ledger has another plan than release {self.id} reserved; reserve it as well."
             )
         with self._lock:
             if self._holder:
                 raise BudgetExceededError(
-                    f"release {self.id} has a ledger already; it begins once."
+                    f"release {self.id} already has a ledger; it begins once."
                 )
             if not anchored:
                 self._change(self._begin, BudgetExceededError)

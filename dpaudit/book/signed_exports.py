@@ -53,7 +53,7 @@ def require_file(statement: Statement, path: Path) -> None:
     """Refuse a file that is not the export that was signed."""
     data = files.read_bytes(path, what="export", limit=_MOST_BYTES)
     if files.sha256(data) != signed_export(statement)[1]:
-        raise TamperedError(f"{files.shown(path)} is not, to the byte, the export that was signed.")
+        raise TamperedError(f"{files.shown(path)} differs from the export that was signed.")
 
 
 def verify_export(
@@ -73,7 +73,7 @@ def verify_export(
     facts = {**stated, "signed_by": sorted(statement.signers)}
     facts["signed_at"] = str(statement.signed_at or "not stated")
     facts |= {} if policy is None else {"policy": "not met" if lacks else "met"}
-    remarks = (f"the book has had {behind} lines since.",) if behind else ()
+    remarks = (f"the book has had {behind} more lines since then.",) if behind else ()
     return Verification("export", facts, remarks, lacks=lacks)
 
 
@@ -87,6 +87,6 @@ def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
     content = renderer_of(path)(records)
     if records["book"] != stated["book"] or files.sha256(content.encode()) != digest:
         raise TamperedError(
-            f"{files.shown(path)} is not what the book's log came to at its line {stated['lines']}."
+            f"{files.shown(path)} is not what the book's log added up to at line {stated['lines']}."
         )
     return behind

@@ -35,7 +35,7 @@ def log_lines(connection: Connection, at: int = 0) -> Iterator[str]:
         yield from (row.line for row in rows)
         at += len(rows)
         if rows[-1].number != at - 1:
-            raise TamperedError("the book's log lacks a line, or numbers its lines otherwise.")
+            raise TamperedError("a line of the book's log is missing, or is numbered wrongly.")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class State:
             InputError: if there is none of that name.
         """
         if name not in self.datasets:
-            hint = nearest(name, self.datasets) if self.datasets else "make one first."
+            hint = nearest(name, self.datasets) if self.datasets else "add one first."
             raise InputError(f"dataset is {shown(name)}, which the book does not have; {hint}")
         return self.datasets[name]
 

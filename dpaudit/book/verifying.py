@@ -51,9 +51,9 @@ def verify_book(
         known = None if anchor is None else anchor.state(head.book)
         if new_anchor is not (anchor is not None and known is None):
             raise InputError(
-                "the anchor knows this book already; leave --new-anchor out."
+                "the anchor already knows this book; leave out --new-anchor."
                 if new_anchor
-                else "the anchor is not there, or empty; give the right one, or --new-anchor too."
+                else "the anchor is missing or empty; give the right one, or add --new-anchor."
             )
         for line in replay.lines():
             if known is not None and line["number"] + 1 == known.lines:
@@ -188,7 +188,7 @@ class _Replay:
         except TamperedError as error:
             raise TamperedError(str(error).replace("the journal", "the book's log")) from None
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise _wrong(self.number, f"says what cannot be ({error!s:.100})") from None
+            raise _wrong(self.number, f"is not possible ({error!s:.100})") from None
         self.number, self.head, self.made = self.number + 1, line["hash"], line["at"]
         return line
 
@@ -196,7 +196,7 @@ class _Replay:
         """Tell whether this may follow, however the tables were edited when it was written."""
         kind = line["event"]
         if line["at"] < self.made:
-            raise _wrong(self.number, "says an earlier time than the line before it")
+            raise _wrong(self.number, "states an earlier time than the line before it")
         if kind in _BEFORE:
             self._check_step(line, self.state.release(line["release"]))
         elif kind in self._named and line["record"]["name"] in self._named[kind]:
@@ -204,7 +204,7 @@ class _Replay:
         elif kind == "retired" and self.state.budgets[line["budget"]].retired:
             raise _wrong(self.number, "retires a budget again")
         elif (kind == "opened") is not (self.number == 0):
-            raise _wrong(self.number, "is not in its place")
+            raise _wrong(self.number, "is out of place")
 
     def _check_step(self, line: Mapping[str, Any], known: Release) -> None:
         kind, moved = line["event"], line.get("lines", 0) - known.lines
@@ -241,7 +241,7 @@ class _Replay:
         if (*told, made.certificate) != fresh or made.request in self._requests:
             raise _wrong(self.number, "reserves what was reserved before")
         if waits and made.approved:
-            raise _wrong(self.number, "reserves what nobody had approved")
+            raise _wrong(self.number, "reserves as approved what nobody had approved")
         self._requests.add(made.request)
 
     def _check_charges(self, release: Release) -> None:
@@ -251,7 +251,7 @@ class _Replay:
         for budget in budgets:
             buckets, cost = release.charged[budget.name]
             if tuple(buckets) != _buckets(budget, release):
-                raise _wrong(self.number, f"charges other days to {budget.name!r}")
+                raise _wrong(self.number, f"charges the wrong days to {budget.name!r}")
             if not at_least(cost, budget.limit.cost(self.plan(release.plan))):
                 self._too_dear(release.id, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing_budget(release.charged):
@@ -259,7 +259,7 @@ class _Replay:
 
     def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
         if line["charge"] != known.charges + 1:
-            raise _wrong(self.number, "charges people in another order")
+            raise _wrong(self.number, "charges people out of order")
         if not at_least(line["cost"], known.cost(self.plan(line["plan"]))):
             of = f"charge {line['charge']} of {known.name!r}"
             self._too_dear(of, "charges people less than its plan costs")
@@ -290,7 +290,7 @@ class _Replay:
             nothing = (0,) * len(whole)
             ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
             if not at_least(unspent(whole, ran), tuple(given)):
-                self._too_dear(release.id, f"gives {name!r} more back than did not run")
+                self._too_dear(release.id, f"gives back to {name!r} more than did not run")
 
     def plan(self, digest: str) -> Plan:
         """Return a plan that a line names."""

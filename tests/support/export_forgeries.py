@@ -26,7 +26,7 @@ dpaudit = ">=0.1"
 book = ["{book}"]
 current = true
 """
-OTHER_FILE = "is not, to the byte, the export that was signed"
+OTHER_FILE = "differs from the export that was signed"
 
 
 class Exports:

@@ -201,7 +201,7 @@ class Api:
             )
 
     def public(self) -> list[dict[str, Any]]:
-        """Return what was declared public."""
+        """Return the data sets that were declared public."""
         return [public_record(each) for each in public_budgets(self.context)]
 
     def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
@@ -209,9 +209,9 @@ class Api:
         rooms = remaining_budgets(self.context.book, dataset or None, period=period or None)
         return {"datasets": [each.to_dict() for each in rooms]}
 
-    def fit(self, asked: Asked) -> dict[str, Any]:
-        """Count how often a plan would fit, and of a plan file the least noise that fits."""
-        plan, found = self.context.fit(asked.dataset, asked.plan, asked.period)
+    def fit(self, request: Request, asked: Asked) -> dict[str, Any]:
+        """Count how often a plan would fit; for a plan file, find the least noise that fits."""
+        plan, found = self.context.fit(caller_of(request), asked.dataset, asked.plan, asked.period)
         return {"plan": plan.hash, "times": found.times, "noise": found.noise}
 
     def history(
@@ -222,7 +222,7 @@ class Api:
         before: int = 0,
         limit: int = 100,
     ) -> dict[str, Any]:
-        """List releases, the newest first; ``before`` of an answer asks for the next ones."""
+        """List releases, the newest first; send ``before`` of an answer to get the next page."""
         told = {"dataset": dataset, "status": status, "before": before}
         found = find(self.context.book, words=q, most=limit, **told)  # type: ignore[arg-type]
         return {"releases": [each.to_dict() for each in found.releases], "before": found.before}
@@ -234,8 +234,8 @@ class Api:
     def reserve(self, request: Request, wanted: Wanted, response: Response) -> dict[str, Any]:
         """Charge a plan before any of it runs.
 
-        The same request is charged once. Where a budget asks for a second person the release is
-        ``requested``, and holds its charge meanwhile.
+        The same request is charged once. If a budget asks for a second person, the release is
+        ``requested``, and holds its charge until somebody decides.
         """
         told = vars(wanted) | {"period": wanted.period or None}
         made = self.context.reserve(by=caller_of(request).name, **told).release
@@ -243,10 +243,10 @@ class Api:
         return made.to_dict()
 
     def close(self, request: Request, release: Id, ended: Ended) -> dict[str, Any]:
-        """Say that a release ran, or was abandoned.
+        """Record that a release ran, or was abandoned.
 
-        What its journal proves not to have run is given back. Analysts close what they asked for,
-        approvers any.
+        What its journal proves not to have run is given back. Analysts close their own releases,
+        and approvers close any.
         """
         closed = close(self.context, caller_of(request), release, **vars(ended))
         return closed.to_dict()
@@ -258,16 +258,16 @@ class Api:
         return done.to_dict()
 
     def deny(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
-        """Deny a release, or withdraw one's own; its charge is given back."""
+        """Deny a release, or withdraw your own; its charge is given back."""
         return deny(self.context, caller_of(request), release, remark.why).to_dict()
 
-    def export(self, kind: str) -> Response:
+    def export(self, request: Request, kind: str) -> Response:
         """Return all releases as ``json``, ``csv`` or ``registry.yaml``."""
-        return download(self.context, kind)
+        return download(self.context, caller_of(request), kind)
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self, request: Request) -> dict[str, Any]:
         """Recompute the whole book from its log."""
-        facts, why = self.context.verify()
+        facts, why = self.context.verify(caller_of(request))
         return {"holds": False, "why": why} if why else {"holds": True, **facts}
 
 
@@ -279,7 +279,7 @@ def caller_of(request: Request) -> Caller:
     """
     known: Caller | None = request.scope.get("dpaudit.caller")
     if known is None:
-        raise AccessError("nobody is signed in; send a token of the book as a bearer token.")
+        raise AccessError("nobody is signed in; send a token of this book as a bearer token.")
     return known
 
 
@@ -308,7 +308,7 @@ def close(
     """
     _require_own(context, caller, release, "close")
     if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
-        raise InputError("certificate must be the hash of one, of 64 hexadecimal digits.")
+        raise InputError("certificate must be the hash of a certificate, 64 hexadecimal digits.")
     told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
     with _file(journal) as path:
         return context.book.close(release, journal=path, **told)
@@ -326,7 +326,7 @@ def deny(context: ServerContext, caller: Caller, release: str, why: str) -> Rele
 
 def _require_own(context: ServerContext, caller: Caller, release: str, what: str) -> None:
     if context.book.release(release).by != caller.name:  # not of one whose name looks like it
-        caller.require(Role.APPROVER, f"{what} of another's release")
+        caller.require(Role.APPROVER, f"{what} of somebody else's release")
 
 
 @contextmanager
@@ -340,7 +340,7 @@ def _file(journal: str) -> Iterator[Path | None]:
         yield path
 
 
-def download(context: ServerContext, kind: str) -> Response:
+def download(context: ServerContext, who: Caller, kind: str) -> Response:
     """Return all releases, to be kept as a file.
 
     Raises:
@@ -348,7 +348,7 @@ def download(context: ServerContext, kind: str) -> Response:
     """
     if kind not in MEDIA:
         raise InputError(f"the export must be one of {', '.join(MEDIA)}.")
-    with context.heavy():
+    with context.heavy(who):
         content = renderer_of(Path(f"releases.{kind}"))(records_of(context.book))
     headers = {"Content-Disposition": f'attachment; filename="releases.{kind}"'}
     return Response(content, media_type=MEDIA[kind], headers=headers)

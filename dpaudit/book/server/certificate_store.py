@@ -54,10 +54,10 @@ class CertificateStore:
             InputError: if there is none, or it was edited.
         """
         if digest not in self:
-            raise InputError("the server has no certificate of that hash.")
+            raise InputError("the server has no certificate with that hash.")
         found = load_certificate(self._known[digest])
         if found.to_dict()["digest"] != digest:
-            raise InputError("the certificate of that hash was exchanged; put it back.")
+            raise InputError("the file of that certificate was changed; put the original back.")
         return found
 
     def report(self, digest: str) -> str:

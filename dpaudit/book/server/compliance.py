@@ -37,7 +37,7 @@ class Use:
     """A budget in a period: the share that was charged within it, and what is used of it today."""
 
     budget: BudgetRecord
-    bucket: str
+    over: str
     reached: str
     used: str
     charged: str
@@ -53,7 +53,7 @@ class Compliance:
         made: the day on which the report is made.
         rooms: the data sets, with how each budget was used.
         releases: of the period, in their order; at most 2000.
-        count: of releases of the period.
+        counts: how many there are, by status.
         approved: how many of them somebody approved.
         refused: how often a budget refused in the period.
         barred: how often somebody tried what they may not.
@@ -66,7 +66,7 @@ class Compliance:
     made: date
     rooms: Sequence[tuple[RemainingBudget, Sequence[Use]]]
     releases: Sequence[Release]
-    count: int
+    counts: Counter[str]
     approved: int
     refused: int
     barred: int
@@ -75,7 +75,7 @@ class Compliance:
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """What it is called."""
         names = ", ".join(known.dataset.name for known, _ in self.rooms)
         about = names if len(self.rooms) <= 3 else f"{len(self.rooms)} data sets"
         return f"Privacy report of {about}: {self.first} to {self.last}"
@@ -129,12 +129,12 @@ def compliance(
         book.today,
         tuple((each, tuple(_uses(each, counts))) for each in rooms),
         tuple(found[:_MOST_ROWS]),
-        len(found),
+        Counter(str(each.status) for each in found),
         sum(1 for each in found if each.approved),
         times["refused"],
         times["barred"],
         seen,
-        None if facts is None else f"{facts['lines']} lines hold, and every sum is what they say",
+        None if facts is None else f"{facts['lines']} lines hold, and every sum agrees with them",
     )
 
 
@@ -158,7 +158,7 @@ def _days(first: str, last: str) -> tuple[date, date]:
         days = date.max, date.min
     if days[0] > days[1]:
         told = shown(f"{first}..{last}")
-        raise InputError(f"period is {told}; it must be two days in order, as 2026-01-31.")
+        raise InputError(f"period is {told}; it must be two days in order, such as 2026-01-31.")
     return days
 
 
@@ -171,4 +171,4 @@ def _uses(known: RemainingBudget, releases: Sequence[Release]) -> Iterator[Use]:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
-        yield Use(own.budget, own.bucket, own.described, own.used, limit.used(total))
+        yield Use(own.budget, own.over, own.described, own.used, limit.used(total))

@@ -113,7 +113,7 @@ class Guard:
         if stated is not None and kind.lower() == "bearer":
             request.scope["dpaudit.caller"] = self._context.callers.by_token(secret.strip())
         elif path not in _OPEN:
-            raise AccessError("the bearer token is missing; send one of the book's.")
+            raise AccessError("the bearer token is missing; send a token of this book.")
 
     def _by_session(self, request: Request) -> Caller | None:
         cookie = request.cookies.get(COOKIE)
@@ -145,13 +145,13 @@ def _is_silent(error: Exception) -> bool:
 def _status_and_sentence(error: Exception) -> tuple[int, str]:
     said = str(error)
     if _is_silent(error):  # which may name the server
-        return 503, "the book does not answer; ask again in a while, with the same request."
+        return 503, "the book does not answer; try again later with the same request."
     if isinstance(error, InputError) and "which the book does not have" in said:
         return 404, said
     if isinstance(error, UnicodeError):  # half of a pair of surrogates, which JSON can name
-        return 400, "the request is not UTF-8 text; send it as UTF-8."
+        return 400, "the request contains invalid characters; send text in UTF-8."
     if isinstance(error, TimeoutError):
-        return 408, f"the request has not come within {_SECONDS:.0f} s; send it again."
+        return 408, f"the request did not arrive within {_SECONDS:.0f} s; send it again."
     kinds = {
         AccessError: 403,
         BudgetExceededError: 409,
@@ -163,7 +163,7 @@ def _status_and_sentence(error: Exception) -> tuple[int, str]:
     for kind, status in kinds.items():
         if isinstance(error, kind):
             return status, said
-    return 500, "the server failed at this, and nothing is said of why; its operator can look."
+    return 500, "the server failed; its own log says more, to those who operate it."
 
 
 def _limited(request: Request, receive: Receive) -> Receive:
@@ -205,4 +205,4 @@ def require_same_site(request: Request) -> None:
     sent, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     fine = sent in (None, "same-origin", "none")
     if not fine or (origin is not None and urlsplit(origin).netloc != request.headers.get("host")):
-        raise AccessError("the form was sent from another site; open the page here.")
+        raise AccessError("the form was sent from another site; open the page on this one.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,9 +20,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dpaudit.base import toml_tables
 from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
+from dpaudit.base.validate import shown
 from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budgets
 from dpaudit.book.server import api
 from dpaudit.book.server.api import find
@@ -106,7 +109,7 @@ def redirect(where: str) -> Response:
 
 def _fields(body: bytes, kind: str) -> Mapping[str, str]:
     if kind.partition(";")[0].strip().lower() != FORM:
-        raise InputError(f"the form was sent in another way; it must be {FORM}.")
+        raise InputError(f"the form has another content type; it must be {FORM}.")
     try:
         found = parse_qsl(body.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
         return {name: value.replace("\r\n", "\n") for name, value in found}  # of text areas
@@ -115,16 +118,23 @@ def _fields(body: bytes, kind: str) -> Mapping[str, str]:
 
 
 _EXAMPLE = """[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
+unit = {unit}
+relation = {relation}
+trust = {trust}
 
 [[invocation]]
-mechanism = "gaussian"
-sigma = 10.0
-sensitivity = 1.0
+mechanism = "laplace"
+scale = 10.0
+contribution = 1.0
 count = 1
 """
+
+
+def _examples(visit: Visit) -> dict[str, str]:
+    """Return by data set a plan that protects what it asks for, and that every budget can count."""
+    known = [each.dataset.to_dict() for each in remaining_budgets(visit.context.book)]
+    made = ({key: toml_tables.inline(value) for key, value in each.items()} for each in known)
+    return {own["name"]: _EXAMPLE.format(**each) for own, each in zip(known, made, strict=True)}
 
 
 def routes(context: ServerContext) -> list[Route]:
@@ -187,7 +197,10 @@ def releases(visit: Visit) -> Response:
     sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
     words = visit.field("q")[:200]
     found = find(visit.context.book, words=words, before=int(before), **sought)
+    rooms = remaining_budgets(visit.context.book)
+    own = (Counter(r.releases) for r in rooms if sought["dataset"] in ("", r.dataset.name))
     facts = {"found": found, "words": words, "names": visit.context.names, "statuses": list(Status)}
+    facts["counts"] = None if words or sought["status"] else sum(own, Counter())
     return visit.page("releases", "Releases", **(facts | sought))
 
 
@@ -234,7 +247,7 @@ def deny(visit: Visit) -> Response:
 def abandon(visit: Visit) -> Response:
     """Abandon a release; it stays charged."""
     if not visit.field("why"):
-        raise InputError("why is empty; say why the release is abandoned.")
+        raise InputError("why is empty; give the reason for abandoning the release.")
     api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
@@ -242,13 +255,15 @@ def abandon(visit: Visit) -> Response:
 def _id(visit: Visit) -> str:
     given = visit.parts["release"]
     if not re.fullmatch("R[0-9]{1,18}", given):
-        raise InputError("release is none of an id such as R7, which the book does not have.")
+        raise InputError(f"release is {shown(given)}, which the book does not have.")
     return given
 
 
 def calculator(visit: Visit) -> Response:
-    """Return what could still be released."""
-    return _calculator(visit, plan=_EXAMPLE, dataset=visit.field("dataset"))
+    """Return what could still be released, with an example for the data set."""
+    examples, dataset = _examples(visit), visit.field("dataset")
+    plan = examples.get(dataset) or next(iter(examples.values()), "")
+    return _calculator(visit, plan=plan, dataset=dataset)
 
 
 def calculate(visit: Visit) -> Response:
@@ -256,8 +271,11 @@ def calculate(visit: Visit) -> Response:
     given: dict[str, Any] = {
         name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
+    examples = _examples(visit)
+    if given["plan"] in examples.values():  # that of another data set, which nobody edited
+        given["plan"] = examples.get(given["dataset"], given["plan"])
     try:
-        _, found = visit.context.fit(**given)
+        _, found = visit.context.fit(visit.who, **given)
     except InputError as error:
         return _calculator(visit, 400, said=str(error), **given)
     return _calculator(visit, found=found, request=secrets.token_hex(16), **given)
@@ -293,13 +311,13 @@ def report(visit: Visit) -> Response:
 def report_file(visit: Visit) -> Response:
     """Return the compliance report, as a page or as a PDF."""
     days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
-    with visit.context.heavy():
+    with visit.context.heavy(visit.who):
         made = compliance(visit.context.book, *days, dataset=visit.field("dataset"), verify=verify)
         if visit.parts["kind"] == "pdf":
             headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
             return Response(made.pdf(), media_type="application/pdf", headers=headers)
         if visit.parts["kind"] != "html":
-            raise InputError("the report is report.html or report.pdf.")
+            raise InputError("the report is available as report.html and report.pdf.")
         return Response(made.html(), media_type="text/html")
 
 
@@ -310,13 +328,13 @@ def check(visit: Visit) -> Response:
 
 def verify(visit: Visit) -> Response:
     """Return the book, recomputed from its log."""
-    facts, said = visit.context.verify()
+    facts, said = visit.context.verify(visit.who)
     return visit.page("check", "Check and export", facts=facts or None, said=said)
 
 
 def export(visit: Visit) -> Response:
     """Return all releases, as a file."""
-    return api.download(visit.context, visit.parts["kind"])
+    return api.download(visit.context, visit.who, visit.parts["kind"])
 
 
 _REPORT_POLICY = (
@@ -330,11 +348,11 @@ def certificate(visit: Visit) -> Response:
     """Return the report on a certificate, or with ``.json`` the certificate."""
     digest, _, ending = visit.parts["digest"].partition(".")
     if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
-        raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
+        raise InputError("certificate must be requested by its hash, 64 hexadecimal digits.")
     if ending:
         found = pretty_json(visit.context.certificates.certificate(digest).to_dict())
         return Response(found, media_type="application/json")
-    with visit.context.heavy():
+    with visit.context.heavy(visit.who):
         page = visit.context.certificates.report(digest)
     headers = {"Content-Security-Policy": _REPORT_POLICY}
     return Response(page, media_type="text/html", headers=headers)
@@ -345,8 +363,9 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_budgets(visit.context):
         closed = find(visit.context.book, dataset=each.dataset.name, status="closed", most=200)
-        shown.append({"dataset": each.dataset, "budgets": each.left, "releases": closed.releases})
-    return visit.page("public", "What is released, and what it costs", rooms=shown)
+        told = {"closed": each.releases.get(Status.CLOSED, 0), "releases": closed.releases}
+        shown.append({"dataset": each.dataset, "budgets": each.left, **told})
+    return visit.page("public", "What was released, and what it costs", rooms=shown)
 
 
 def login(visit: Visit) -> Response:

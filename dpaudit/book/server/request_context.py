@@ -1,4 +1,4 @@
-"""What every request needs: the book, who asks, what was sent, and a turn at what is heavy.
+"""What every request needs: the book, who asks, what was sent, and a turn at what takes long.
 
 Who asks is known by a bearer token or a session; the book is asked again each time, so that a token
 that was revoked holds nowhere. Refusals go to the book's log, however many there are, in few lines.
@@ -71,7 +71,7 @@ class Caller:
             AccessError: saying which role may.
         """
         if not self.token.role.may(least):
-            raise AccessError(f"{what} needs the role {least}; the token's is {self.token.role}.")
+            raise AccessError(f"{what} needs the role {least}; this token has {self.token.role}.")
 
     def require_proof(self, given: str) -> None:
         """Refuse a form that is not of this session: another site may have sent it.
@@ -80,7 +80,7 @@ class Caller:
             AccessError: saying what to do.
         """
         if not hmac.compare_digest(self.proof.encode(), given.encode("utf-8", "replace")):
-            raise AccessError("the form is not of this session; open the page again.")
+            raise AccessError("the form does not belong to this session; open the page again.")
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ class Denials:
 
 
 _LONGEST_PLAN, _MOST_USES, _MOST_PARTS = 64_000, 1000, 100
-_SECONDS = 4.0
-"""For the noise that fits; it is less than others wait for their turn."""
+_SECONDS, _WAIT = 4.0, 5.0
+"""For the search for noise, and to wait for a turn, which comes once a search has ended."""
 
 
 class BusyError(DpAuditError):
@@ -232,21 +232,24 @@ class ServerContext:
     def __post_init__(self) -> None:
         self.callers, self.denials = Callers(self.book), Denials(self.book)
         self.history = BudgetHistory(self.book)
-        self._heavy = threading.BoundedSemaphore(2)
+        viewers, others, reservations = map(threading.BoundedSemaphore, (2, 2, 2))
+        self._turns: dict[Role | None, threading.BoundedSemaphore] = dict.fromkeys(Role, others)
+        self._turns |= {Role.VIEWER: viewers, None: reservations}  # which no calculation takes
 
     @contextmanager
-    def heavy(self) -> Iterator[None]:
-        """Yield a turn at what takes long: two at a time, so that a server stays one for all.
+    def heavy(self, who: Caller | None) -> Iterator[None]:
+        """Yield one of two turns at what takes long: viewers, others, reservations each have two.
 
         Raises:
             BusyError: if there is none soon.
         """
-        if not self._heavy.acquire(timeout=5):
-            raise BusyError("others compute something now; ask again in a while.")
+        turns = self._turns[who.token.role if who else None]
+        if not turns.acquire(timeout=_WAIT):
+            raise BusyError("the server is busy with other requests; ask again in a while.")
         try:
             yield
         finally:
-            self._heavy.release()
+            turns.release()
 
     @property
     def names(self) -> list[str]:
@@ -257,13 +260,13 @@ class ServerContext:
         """Return what is left of a data set."""
         return remaining_budgets(self.book, dataset, period=period or None)[0]
 
-    def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
+    def fit(self, who: Caller, dataset: str, plan: Any, period: str) -> tuple[Plan, Fit]:
         """Say how often a plan could still be released, and of a plan file with what noise.
 
         Raises:
             TooLargeError: if that noise is not found soon.
         """
-        with self.heavy():
+        with self.heavy(who):
             read, content = plan_of(plan)
             end = time.monotonic() + _SECONDS
             return read, fit_of(
@@ -272,12 +275,12 @@ class ServerContext:
 
     def reserve(self, plan: Any, **told: Any) -> Reservation:
         """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does."""
-        with self.heavy():
+        with self.heavy(None):
             return Booking(self.book, **told).reserve(plan_of(plan)[0])
 
-    def verify(self) -> tuple[dict[str, Any], str]:
+    def verify(self, who: Caller) -> tuple[dict[str, Any], str]:
         """Return what the book's log adds up to; or nothing, and why the book does not hold."""
-        with self.heavy():
+        with self.heavy(who):
             try:
                 return verify_book(self.book), ""
             except TamperedError as error:
@@ -287,7 +290,7 @@ class ServerContext:
 def _in_time(end: float) -> None:
     if time.monotonic() > end:
         raise TooLargeError(
-            "the least noise takes too long to be found here; ask for fewer invocations, or with "
+            "the search for the least noise takes too long here; ask for fewer invocations, or use "
             "dpaudit book status --plan."
         )
 
@@ -306,18 +309,20 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
     """
     if isinstance(given, str):
         if len(given) > _LONGEST_PLAN:
-            raise InputError(f"plan has {len(given)} letters; at most {_LONGEST_PLAN} are read.")
+            raise InputError(f"plan has {len(given)} characters; at most {_LONGEST_PLAN} are read.")
         if any(_DECIMAL.sub("", line).count(".") > _MOST_PARTS for line in given.splitlines()):
-            raise InputError(f"plan has a line with more than {_MOST_PARTS} dots; nest it less.")
+            raise InputError(
+                f"plan has a line with more than {_MOST_PARTS} dots; nest less deeply."
+            )
         try:
             given = tomllib.loads(given)
         except (ValueError, RecursionError) as error:
             raise InputError(f"plan is not TOML: {error!s:.200}.") from None
     if not isinstance(given, Mapping):
-        raise InputError(f"plan is {shown(given)}; it must be a plan file, or its tables.")
+        raise InputError(f"plan is {shown(given)}; it must be a plan file's text, or its tables.")
     uses = given.get("invocations", given.get("invocation"))
     if isinstance(uses, list) and len(uses) > _MOST_USES:
-        raise InputError(f"plan has more than {_MOST_USES} invocations; reserve it by command.")
+        raise InputError(f"plan has more than {_MOST_USES} invocations; use dpaudit book reserve.")
     if "invocations" in given:
         return Plan.from_dict(given), None
     return read_plan(given).plan, given

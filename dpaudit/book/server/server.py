@@ -117,11 +117,12 @@ class _Sentences:
         if isinstance(cause, TooLargeError | TimeoutError):
             return self._guard.answer(request, cause)
         told = {
-            404: "there is no such page here.",
-            405: "this page takes no such request.",
+            404: "this server has no such page.",
+            405: "this page does not accept this method.",
             400: _UNREADABLE,
         }
-        response = self._guard.answer(request, InputError(told.get(error.status_code, "not so.")))
+        said = told.get(error.status_code, "the request was refused.")
+        response = self._guard.answer(request, InputError(said))
         response.status_code = error.status_code
         return response
 
@@ -201,7 +202,7 @@ class Place:
             raise InputError(
                 f"host is {shown(self.host)}, which others can reach, and there is no TLS: tokens "
                 "could be read on the way; give --tls-certificate and --tls-key, or "
-                "--behind-proxy where a proxy speaks TLS."
+                "--behind-proxy if a proxy provides TLS."
             )
 
     @property
@@ -275,8 +276,8 @@ def serve(
         listening = socket.create_server((place.host, place.port), family=family)
     except OSError:
         raise InputError(
-            f"{place.url} cannot be served: the port is taken, the address is not of this machine, "
-            "or the TLS files do not fit."
+            f"{place.url} cannot be served: the port is taken, the address does not belong "
+            "to this machine, or the TLS files do not fit."
         ) from None
     ready(place.url)
     uvicorn.Server(config).run(sockets=[listening])

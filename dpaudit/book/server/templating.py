@@ -5,10 +5,13 @@ Pages, errors and the compliance report are made here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.book.limits import PERIODS
+from dpaudit.book.records import Status
 from dpaudit.reporting.text import strict_environment
 
 if TYPE_CHECKING:
@@ -19,7 +22,16 @@ if TYPE_CHECKING:
 def _environment() -> Environment:
     from jinja2 import PackageLoader
 
-    return strict_environment(PackageLoader("dpaudit.book.server"))
+    made = strict_environment(PackageLoader("dpaudit.book.server"))
+    made.filters["counted"], made.globals["periods"] = counted, PERIODS
+    return made
+
+
+def counted(releases: Mapping[str, int]) -> str:
+    """Count releases in words, such as "3 releases: 2 completed, 1 abandoned"."""
+    total = sum(releases.values())
+    each = (f"{releases[status]} {status.word}" for status in Status if releases.get(status))
+    return f"{total} release{'s' * (total != 1)}: {', '.join(each)}" if total else "No releases"
 
 
 def render_page(name: str, **facts: Any) -> str:

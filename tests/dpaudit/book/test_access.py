@@ -124,7 +124,7 @@ def test_of_two_who_decide_at_once_one_does(guarded):
 
 
 def test_a_name_that_is_told_is_no_approval(guarded):
-    with pytest.raises(InputError, match="approved is given, and a budget asks for approval"):
+    with pytest.raises(InputError, match="approved is given, but a budget requires approval"):
         ask(guarded, PLAN, approved="the board")
 
 

@@ -70,7 +70,7 @@ def test_a_request_is_charged_once(book):
     first = ask(book, gaussian(), request="7")
     assert ask(book, gaussian(), request="7").release == first.release
     assert used(book)["rho"] == pytest.approx(1 / 8)
-    with pytest.raises(InputError, match="request '7' was one with another plan"):
+    with pytest.raises(InputError, match="request '7' was sent with another plan"):
         ask(book, gaussian(3.0), request="7")
     with pytest.raises(InputError, match="another purpose"):
         ask(book, gaussian(), request="7", purpose="more")
@@ -85,7 +85,7 @@ def test_all_budgets_of_a_data_set_must_admit(book):
     assert used(book)["epsilon"] == 0
     book.retire("small", by="officer", why="too small")
     ask(book, laplace(1.25))
-    with pytest.raises(InputError, match="budget is 'small'; it must be a budget in force"):
+    with pytest.raises(InputError, match="budget is 'small'; it must be one that is not retired"):
         book.retire("small", by="officer", why="again")
     verify_book(book)
 
@@ -113,7 +113,7 @@ def test_budgets_of_a_time_are_there_again(book, clock, window, days):
     filled(book, window, epsilon=1.0)  # 23 November
     ask(book, laplace(1.0))
     clock.move(days=days - 1)
-    with pytest.raises(BudgetExceededError, match="has not that much left"):
+    with pytest.raises(BudgetExceededError, match="has too little left"):
         ask(book, laplace(1.0))
     clock.move(days=1)
     ask(book, laplace(1.0))
@@ -167,7 +167,10 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
     for changed, said in (
         ({"unit": PrivacyUnit("row")}, "protects the unit row"),
         ({"relation": ReplaceOne()}, "protects the relation replace-one"),
-        ({"trust": TrustModel.JOINT}, "under joint trust; data set 'visits' asks for central"),
+        (
+            {"trust": TrustModel.JOINT},
+            "under joint trust; data set 'visits' requires central trust",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             ask(book, replace(gaussian(), invocations=(replace(plan, **changed),)))
@@ -179,7 +182,9 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
 
 
 def test_names_that_are_wrong_or_taken(book):
-    with pytest.raises(InputError, match="dataset is 'visits', which the book does not have; make"):
+    with pytest.raises(
+        InputError, match="dataset is 'visits', which the book does not have; add one first"
+    ):
         ask(book, gaussian())
     made = DataSet("visits", *ABOUT)
     for _ in range(2):
@@ -222,7 +227,7 @@ def test_what_the_journal_proves_not_to_have_run_is_given_back(book, tmp_path):
     assert ended.lines == 5
     assert used(book)["rho"] == pytest.approx(3 / 8)
     assert book.close(reserved.id, by="ann", journal=journal) == ended  # said twice
-    with pytest.raises(InputError, match="is closed; that is final"):
+    with pytest.raises(InputError, match="is closed, and stays closed"):
         book.close(reserved.id, by="ann", abandoned="no")
     verify_book(book)
 
@@ -297,7 +302,7 @@ def test_what_runs_while_its_journal_is_read_is_not_given_back(book, tmp_path, m
 
     for late in (lambda *_: stale, check):
         monkeypatch.setattr(book, "check_journal", late)
-        with pytest.raises(InputError, match="went on meanwhile; try again"):
+        with pytest.raises(InputError, match="has grown meanwhile; try again"):
             book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
 
 

@@ -281,7 +281,7 @@ def test_an_audit_that_was_made_since_refutes(book, tmp_path):
     assert found.facts["broken"] == [release]
     found = recheck(book, tmp_path, audits=[tmp_path / "other.json"], by="officer")
     assert (found.lacks, found.facts["broken"]) == ((), [])
-    assert found.remarks == (f"{tmp_path / 'other.json'} is of no certificate that is there.",)
+    assert found.remarks == (f"{tmp_path / 'other.json'} matches no certificate in the folder.",)
 
 
 def test_files_that_are_missing_or_were_edited(book, tmp_path):
@@ -338,11 +338,11 @@ def test_a_certificate_of_another_plan(book, tmp_path, monkeypatch, capsys):
 
     wrong = ran(book, tmp_path, "a", change)
     found = recheck(book, tmp_path, by="officer")
-    assert found.lacks == (f"release {wrong}: its certificate is of another plan.",)
+    assert found.lacks == (f"release {wrong}: its certificate is for another plan.",)
     monkeypatch.chdir(tmp_path)
     release, path = ask(book, PLAN).id, "a/certificate.json"
     assert _outcome(["book", "close", release, "--certificate", path]) == 3
-    assert "is of another plan than release" in capsys.readouterr().err
+    assert "is for another plan than release" in capsys.readouterr().err
     path = str(CERTIFICATE.save(tmp_path / "own.json"))
     assert _outcome(["book", "close", release, "--certificate", path]) == 0
     assert book.release(release).certificate == CERTIFICATE.to_dict()["digest"]
@@ -369,6 +369,9 @@ def test_the_command(book, tmp_path, monkeypatch, capsys):
     assert _outcome(["book", "recheck", "files", "--audit", str(attacked), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["broken"] == [release]
     assert _outcome(["book", "recheck", "none"]) == 3
-    assert capsys.readouterr().err == "dpaudit: 'none' is not a folder; give that of the files.\n"
+    assert (
+        capsys.readouterr().err
+        == "dpaudit: 'none' is not a folder; give the folder with the files.\n"
+    )
     with pytest.raises(InputError, match="does not exist"):
         recheck(book, tmp_path, audits=[Path("none.json")], by="officer")

@@ -52,9 +52,9 @@ def test_a_release_begins_once(book, reserved, tmp_path):
 def test_a_reservation_serves_one_ledger(book, reserved, tmp_path):
     ledger = opened(reserved, tmp_path / "j")
     draw(ledger)
-    with pytest.raises(BudgetExceededError, match="has a ledger already"):
+    with pytest.raises(BudgetExceededError, match="already has a ledger"):
         Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
-    with pytest.raises(BudgetExceededError, match="has a ledger already"):
+    with pytest.raises(BudgetExceededError, match="already has a ledger"):
         opened(reserved, tmp_path / "k")
     draw(ledger)
     ledger.close()
@@ -109,7 +109,7 @@ def test_a_forked_process_has_no_ledger_of_its_own(book, reserved, tmp_path, ear
     def child() -> None:
         with pytest.raises(BudgetExceededError, match="runs in another process"):
             reserved.admit(one)
-        with pytest.raises(BudgetExceededError, match="has a ledger already"):
+        with pytest.raises(BudgetExceededError, match="already has a ledger"):
             Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
 
     def first() -> None:

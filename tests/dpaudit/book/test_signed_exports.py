@@ -54,7 +54,7 @@ def test_an_export_is_signed_by_two_and_held_against_its_book(book, call, ending
     assert len(answer["signed_by"]) == 2
     ask(book, gaussian())
     code, _, err = call("verify", path, *KEYS, "--book", "book.db")
-    assert (code, err) == (0, "dpaudit: the book has had 1 lines since.\n")
+    assert (code, err) == (0, "dpaudit: the book has had 1 more lines since then.\n")
     Path("moved").mkdir()
     Path(path).rename(f"moved/{path}")
     assert call("verify", f"moved/{path}", *KEYS, "--signature", beside)[0] == 0
@@ -71,7 +71,7 @@ def test_what_goes_together_is_told(call):
         (("verify", "a.csv", *KEYS), "has not signed it"),
         (("sign", "a.csv.dsse.json", "--key", "ana.pem", "-o", "b"), "has signed it already"),
         (("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "book.db"), "was not signed"),
-        (("book", "export", "-o", "a.txt", "--sign", "ana.pem"), "has no known ending"),
+        (("book", "export", "-o", "a.txt", "--sign", "ana.pem"), "has an unknown ending"),
         (("book", "export", "-o", "a.csv", "--sign", "none.pem"), "does not exist"),
         (("book", "export", "-o", "a.csv", "--sign", "agent:nobody"), "SSH agent"),
     ):
@@ -79,7 +79,7 @@ def test_what_goes_together_is_told(call):
         assert (code, out, told in err) == (3, "", True), (words, err)
     Path("a.csv").write_text("edited")
     code, _, err = call("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "b.dsse.json")
-    assert (code, "is not, to the byte" in err) == (3, True)
+    assert (code, "differs from the export that was signed" in err) == (3, True)
 
 
 def test_a_policy_of_exports(book, call):
@@ -139,7 +139,7 @@ def test_whoever_signs_second_may_ask_the_book(book, call):
     Path(beside).write_text(signed.to_json())
     words = ("sign", beside, "--key", "ben.pem", "-o", beside)
     code, _, err = call(*words, "--book", "book.db")
-    assert (code, "is not what the book's log came to at its line 6" in err) == (3, True), err
+    assert (code, "is not what the book's log added up to at line 6" in err) == (3, True), err
     assert call("sign", "a.json", *words[2:], "--book", "book.db")[0] == 3
     assert call(*words)[0] == 0  # who does not ask takes the first one's word
     assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0

@@ -78,8 +78,8 @@ def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
         assert book("reserve", "plan.toml", "--dataset", "visits")[0] == 0
     code, _, err = book("reserve", "plan.toml", "--dataset", "visits")
     assert code == 1
-    assert "has not that much left; nothing is charged" in err
-    assert "as pure counts, the plan takes epsilon = 0.25; used: epsilon = 1." in err
+    assert "has too little left; nothing was charged" in err
+    assert "as pure counts, the plan costs epsilon = 0.25; used: epsilon = 1." in err
     code, out, _ = book("status", "--dataset", "visits", "--plan", "plan.toml", "--json")
     assert json.loads(out)["plan"] == {"times": 0, "noise": None}
     for words, said in (
@@ -87,11 +87,11 @@ def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
         (("budget", "b", "--dataset", "visits"), "limit is missing; it must be like"),
         (("budget", "b", "--limit", "rho = 1"), "--dataset is missing"),
         (("budget", "b", "--dataset", "visits", "--limit", "epsilon"), "--limit is 'epsilon'"),
-        (("verify", "--anchor", "mistyped"), "give the right one, or --new-anchor too"),
+        (("verify", "--anchor", "mistyped"), "give the right one, or add --new-anchor"),
         (("verify", "--new-anchor"), "is given without --anchor"),
         (("close", "R99"), "release is 'R99'"),
         (("status", "--book", "none.db"), "'none.db' does not exist; make it with dpaudit book"),
-        (("export", "-o", "a.txt"), "give one of .csv, .json, .registry.yaml"),
+        (("export", "-o", "a.txt"), "use one of .csv, .json, .registry.yaml"),
     ):
         code, _, err = book(*words)
         assert code == 3, words
@@ -265,13 +265,13 @@ def test_no_name_is_beside_the_output_while_it_is_written(each, monkeypatch, unn
 def test_what_is_wrong_charges_nobody_and_names_nobody(each):
     before = set(Path().iterdir())
     for names, told in (
-        ("ann\n\nbob\n", "line 2 of people 'names' is no name"),
+        ("ann\n\nbob\n", "line 2 of people 'names' is not a valid name"),
         ("ann\n" + "b" * 1001, "line 2 of people"),
         ("b" * 5000 + "\n", "line 1 of people"),
         ("bb" + "é" * 501 + "\n", "line 1 of people"),
         ("b" + "é" * 501 + "\n", "line 1 of people"),
-        ("cid\rann\n", "line 1 of people 'names' is no name"),
-        ("cid\nb\u2028ann\n", "line 2 of people 'names' is no name"),
+        ("cid\rann\n", "line 1 of people 'names' is not a valid name"),
+        ("cid\nb\u2028ann\n", "line 2 of people 'names' is not a valid name"),
         ("cid\nb\x85ann\n", "line 2 of people"),
         ("b\u200dann\n", "line 1 of people"),
         ("cid\nbe\u0301\n", "line 2 of people 'names' is not in Unicode's normal form C"),
@@ -298,7 +298,7 @@ def test_what_is_wrong_charges_nobody_and_names_nobody(each):
     assert set(Path().iterdir()) - before <= {Path("names"), Path("other")}
     Path("plan.toml").write_text(PLAN.replace("2.0", "0.5"))
     code, _, err = charge(each, "ann\n", "part")
-    assert (code, "takes more than all of 'each'" in err) == (1, True)
+    assert (code, "costs more than all of 'each'" in err) == (1, True)
 
 
 # Tokens, approvals and reports

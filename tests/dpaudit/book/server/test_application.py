@@ -65,11 +65,11 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
     other = people["amy"].post("/api/releases", wanted())
     assert (other.status, other.json["error"]) == (
         400,
-        "request '1' was one with another by; give a new request.",
+        "request '1' was sent with another by; use a new request.",
     )
     refused = people["ann"].post("/api/releases", wanted("2", plan=laplace(0.5).to_dict()))
     assert refused.status == 409
-    assert "has not that much left; nothing is charged" in refused.json["error"]
+    assert "has too little left; nothing was charged" in refused.json["error"]
     release = made.json["id"]
     approved = people["bob"].post(f"/api/releases/{release}/approve", why="fine")
     assert (approved.status, approved.json["approved"]) == (200, "bob")
@@ -80,7 +80,7 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
         ledger.release(plan.invocations[0].mechanism, 12345.678)
         ledger.close()
     wrong = people["ann"].post(f"/api/releases/{release}/close", certificate="x" * 10**6)
-    assert (wrong.status, "must be the hash of one" in wrong.json["error"]) == (400, True)
+    assert (wrong.status, "must be the hash of a certificate" in wrong.json["error"]) == (400, True)
     told = {"journal": (tmp_path / "j").read_text(), "certificate": "ab" * 32}
     closed = people["ann"].post(f"/api/releases/{release}/close", told)
     assert (closed.status, closed.json["status"], closed.json["certificate"]) == (
@@ -359,13 +359,13 @@ def test_plans_that_take_long_are_refused_soon(guarded, people, monkeypatch):
     for plan in (".".join(["a"] * 30_000) + "=1", "a . " * 200 + "b = 1", "#" * 64_001):
         refused = people["vic"].post("/api/fit", dataset="sales", plan=plan)
         assert refused.status == 400
-        assert "dots; nest it less" in refused.json["error"] or "at most 64000" in refused.text
+        assert "dots; nest less deeply" in refused.json["error"] or "at most 64000" in refused.text
     listed = FILE + "# weights " + "0.5, " * 500
     assert people["vic"].post("/api/fit", dataset="sales", plan=listed).status == 200
     monkeypatch.setattr("dpaudit.book.server.request_context._SECONDS", -1.0)
     refused = people["vic"].post("/api/fit", dataset="sales", plan=FILE)
     assert refused.status == 413
-    assert "the least noise takes too long to be found here" in refused.json["error"]
+    assert "the search for the least noise takes too long here" in refused.json["error"]
     assert people["ann"].post("/api/releases", wanted("9", "sales", plan=FILE)).status == 200
 
 
@@ -473,3 +473,38 @@ def test_a_book_with_many_budgets_is_served(guarded, people):
     with pytest.raises(BudgetExceededError):
         guarded.reserve("weekly", laplace(1.0), by="a", purpose="b", period="2026-11-20")
     assert len(people["vic"].get("/api/status").json["datasets"]) == 3
+
+
+def test_viewers_who_compute_take_no_turn_of_others(guarded, people, monkeypatch):
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def slow(book):
+        begun.release()
+        assert go.wait(30)
+        return verify_book(book)
+
+    monkeypatch.setattr("dpaudit.book.server.request_context.verify_book", slow)
+    monkeypatch.setattr("dpaudit.book.server.request_context._WAIT", 0.2)
+    made = people["ann"].post("/api/releases", wanted()).json["id"]
+
+    def occupied(name):
+        threads = [threading.Thread(target=people[name].post, args=("/api/verify",)) for _ in "12"]
+        for each in threads:
+            each.start()
+            assert begun.acquire(timeout=20)
+        return threads
+
+    threads, asked = occupied("vic"), {"dataset": "sales", "plan": gaussian(4.0).to_dict()}
+    try:
+        busy = people["vic"].post("/api/fit", asked)
+        assert (busy.status, "the server is busy" in busy.json["error"]) == (503, True)
+        assert people["ann"].post("/api/fit", asked).status == 200
+        assert people["bob"].get("/api/export/csv").status == 200
+        threads += occupied("amy")
+        assert people["ann"].post("/api/fit", asked).status == 503
+        assert people["ann"].post("/api/releases", wanted("2", **asked)).status == 200
+        assert people["bob"].post(f"/api/releases/{made}/approve").status == 200
+    finally:
+        go.set()
+        for each in threads:
+            each.join(30)

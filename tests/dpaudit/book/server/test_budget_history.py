@@ -59,7 +59,7 @@ def test_a_drawing_stays_within_its_frame():
     assert (drawn.first, drawn.last) == ("2026-01-01", "2026-01-21")
     assert drawing([], "2026-01-21") is None
     assert drawing([Point("2026-W01", 0.5)], "2026-01-21").last == "2026-W01"
-    assert points[1].described == "more than all"
+    assert points[1].described == "more than 100 %"
     assert points[0].described == "25 %"
 
 

@@ -27,7 +27,7 @@ def test_a_session_ends(book, callers, monkeypatch):
     assert (caller.name, caller.token.role) == ("ann", Role.ANALYST)
     caller.require_proof(caller.proof)
     for wrong in ("", caller.proof + "x", "é", "\udcff"):
-        with pytest.raises(AccessError, match="not of this session"):
+        with pytest.raises(AccessError, match="does not belong to this session"):
             caller.require_proof(wrong)
     assert callers.by_session(cookie + "x") is None
     assert cookie not in str(vars(callers))

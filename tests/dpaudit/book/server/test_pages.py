@@ -12,6 +12,7 @@ from chromium import binary, browser
 from pages import Page
 from web_client import FORM, Client
 
+from dpaudit import AddRemove, MetricBall, PrivacyUnit, ReplaceOne, TrustModel, ZeroOut
 from dpaudit.base import files
 from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, verify_book
 from dpaudit.certificate import Claim, SubjectRecord, certify
@@ -33,7 +34,7 @@ def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded,
     ann = visitors["ann"]
     page = ann.send("/calculator", dataset="visits", plan=PLAN_FILE.replace("\n", "\r\n")).text
     assert "U+000D" not in page
-    assert "This plan fits 4 ×." in Page(page).text
+    assert "This plan fits 4 times." in Page(page).text
     assert "scale = 1." in Page(page).text
     given = {name: unescape(hidden(page, name)) for name in ("dataset", "plan", "request")}
     told = {**given, "purpose": EVIL}
@@ -54,6 +55,92 @@ def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded,
     assert bob.send(f"{denied}/deny", why="no").status == 303
     assert "denied" in Page(bob.get("/releases?status=denied").text).text
     verify_book(guarded)
+
+
+def test_the_example_of_every_data_set_is_computed(guarded, visitors):
+    about = [
+        (PrivacyUnit(f'user "{relation}"'), relation, trust)
+        for relation in (AddRemove(), ReplaceOne(), ZeroOut(), MetricBall(2.0))
+        for trust in TrustModel
+        if trust is not TrustModel.LOCAL or relation.replaces  # else no plan is possible
+    ]
+    curve = {"curve": [[2.0, 0.5], [32.0, 9.0]]}
+    limits = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 1.0}, curve]
+    for number, each in enumerate(about):
+        guarded.add(DataSet(f"set {number}", *each), by="officer")
+        limit = limit_of(limits[(number + number // 3) % 4])
+        guarded.add(BudgetRecord(f"of {number}", f"set {number}", limit), by="officer")
+    ann = visitors["ann"]
+    others = area(ann.get("/calculator?dataset=visits").text)
+    assert 'unit = "user"' in others
+    for number, (unit, relation, _) in enumerate(about):
+        own = area(ann.get(f"/calculator?dataset=set+{number}").text)
+        assert str(relation) in own
+        for plan in (own, others):  # the example that was shown before the choice is replaced
+            page = ann.send("/calculator", dataset=f"set {number}", plan=plan).text
+            assert re.search(r"This plan fits [1-9]\d* times\.", Page(page).text), (
+                unit,
+                Page(page).text,
+            )
+            assert area(page) == own
+    edited = others.replace("10.0", "11.0")
+    refused = ann.send("/calculator", dataset="set 5", plan=edited)
+    assert (refused.status, area(refused.text)) == (400, edited)
+
+
+def area(page):
+    return unescape(page.partition('maxlength="100000">\n')[2].partition("</textarea>")[0])
+
+
+def test_charts_and_counts_say_what_they_show(guarded, visitors, server, clock):
+    guarded.add(BudgetRecord("each week", "sales", limit_of({"rho": 1.0}), "week"), by="officer")
+    guarded.add(BudgetRecord("rolling", "sales", limit_of({"rho": 1.0}), "30 days"), by="officer")
+    for why in ("", "", "broken"):
+        made = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="x")
+        guarded.close(made.id, by="ann", abandoned=why)
+    page = visitors["vic"].get("/").text
+    for said in (
+        "3 releases: 2 completed, 1 abandoned.",
+        "Limit: rho = 1.0 (rho), for all time.",
+        "Share of the budget left 100 %",
+        "used in 2026-W48: rho",
+        "Share of the budget left, for each week with charges",
+        "used in the 30 days to 2026-11-23: rho",
+        "Share of the budget left, counting the 30 days up to each date",
+    ):
+        assert said in Page(page).text
+    drawn = re.findall(r'<svg [^>]*role="img" aria-labelledby="([^"]+)"', page)
+    assert len(drawn) == 3
+    assert all(page.count(f'<p id="{each}">Share of the budget left') == 1 for each in drawn)
+    listed = visitors["vic"].get("/releases?dataset=sales").text
+    assert "3 releases: 2 completed, 1 abandoned." in Page(listed).text
+    publish(guarded, "sales", by="officer")
+    shown = Page(server.get("/public").text).text
+    assert "2 completed releases" in shown
+    assert "abandoned" not in shown
+
+
+@pytest.mark.skipif(binary() is None, reason="there is no Chromium on the PATH")
+def test_a_chart_fills_its_card(guarded, visitors, server):
+    guarded.reserve("sales", gaussian(4.0), by="ann", purpose="x")
+    base, ((name, value),) = f"http://127.0.0.1:{server.port}", visitors["ann"].cookies.items()
+    with browser() as page:
+        page.cookie(name, value, base)
+        for width in (390, 1280):
+            page.look(width)
+            page.open(base + "/")
+            inner, whole = page.value(_WIDTHS)
+            assert abs(inner - whole) < 1, (width, inner, whole)
+
+
+_WIDTHS = """(() => {
+  const card = document.querySelector(".card:has(svg)"), style = getComputedStyle(card);
+  const chart = card.querySelector("svg").getBoundingClientRect();
+  const right = card.getBoundingClientRect().right - parseFloat(style.paddingRight);
+  const scale = card.querySelector(".scale");
+  const left = scale === null ? chart.left : scale.getBoundingClientRect().left;
+  return [chart.right - left, right - card.querySelector("h3").getBoundingClientRect().left - 1];
+})()"""
 
 
 def test_an_answer_that_is_no(visitors):
@@ -184,7 +271,7 @@ def test_certificates_are_found_by_their_hash(guarded, visitors, tmp_path, monke
     digest = found["digest"]
     guarded.close(made.id, by="ann", certificate=digest)
     vic = visitors["vic"]
-    assert "its file is not here" in vic.get(f"/releases/{made.id}").text
+    assert "the server does not have its file" in vic.get(f"/releases/{made.id}").text
     (tmp_path / "shelf" / "a.json").write_text(files.pretty_json(found))
     page = vic.get(f"/certificates/{digest}")
     assert page.status == 200
