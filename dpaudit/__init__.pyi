@@ -55,6 +55,9 @@ from .project import Move as Move
 from .project import RunResult as RunResult
 from .project import Subject as Subject
 from .project.sealed_subject import SealedSubject as SealedSubject
+from .reporting import plot_curve as plot_curve
+from .reporting import plot_rounds as plot_rounds
+from .reporting import plot_trade_off as plot_trade_off
 from .reporting import write_report as write_report
 from .sealed.table import Table as Table
 from .tables.release import Release as Release

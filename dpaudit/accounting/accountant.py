@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.base import validate
+from dpaudit.base.displayed import Displayed
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Kinded, NonNegative, Probability, Record
 from dpaudit.base.validate import shown
@@ -85,7 +86,7 @@ class CurvePoint(Checked):
 
 
 @dataclass(frozen=True)
-class Guarantee(Record):
+class Guarantee(Displayed, Record):
     """A proved (ε, δ), rounded up.
 
     Attributes:

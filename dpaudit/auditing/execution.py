@@ -27,13 +27,18 @@ from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import cloudpickle
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
+from rich.progress import Task
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.numbers import plain
 from dpaudit.base.optional_import import optional_import
+from dpaudit.base.validate import printable
 from dpaudit.project.audit_request import DEFAULTS as DEFAULTS
 from dpaudit.project.audit_request import Execution as Execution
 from dpaudit.project.audit_request import ExecutionFields as ExecutionFields
@@ -286,10 +291,9 @@ def progress_bar(
     if not _drawn:
         # What the code itself prints goes its own way: nothing is to wait for a lock of ours.
         own: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-        columns = TextColumn("{task.description:.30}"), BarColumn(10), _Told()
-        _drawn.append(_Bars(*columns, console=Console(stderr=True), transient=True, **own))
+        _drawn.append(_Bars(console=Console(stderr=True), transient=True, **own))
     (bars,) = _drawn
-    task = bars.add_task(label, total=None, counted=counted)
+    task = bars.add_task(printable(label), total=None, counted=counted)
     bars.start()
     try:
         yield lambda done, total: bars.update(task, completed=done, total=total)
@@ -306,16 +310,44 @@ class _Bars(Bars):
             if counted := each.fields.get("counted"):
                 done, total = counted()
                 self.update(each.id, completed=done, total=total)
-        yield self.make_tasks_table([t for t in self.tasks if (t.elapsed or 0.0) > PATIENCE])
+        shown = [each for each in self.tasks if (each.elapsed or 0.0) > PATIENCE]
+        names, told = [each.description for each in shown], [_told(each) for each in shown]
+        rows: list[tuple[RenderableType, ...]] = [
+            *zip(map(Text, names), map(_bar, shown), map(Text, told), strict=True)
+        ]
+        widths = [max(map(cell_len, texts), default=0) for texts in (names, told)]
+        if not shown or sum(widths) + _BAR + 2 <= self.console.width:
+            yield _grid(rows)
+            return
+        for name, *others in rows:  # a name that leaves no room for the numbers stands above them
+            yield name
+            yield _grid([others])
 
 
-class _Told(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        if task.total is None:
-            return Text(_time(task.elapsed))
-        rate = f", {task.speed:.3g}/s" if task.speed else ""
-        left = "" if task.time_remaining is None else f", {_time(task.time_remaining)} left"
-        return Text(f"{task.completed:g} of {task.total:g}{rate}{left}")
+_BAR = 10
+
+
+def _grid(rows: Iterable[Iterable[RenderableType]]) -> Table:
+    table = Table.grid(padding=(0, 1))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _bar(task: Task) -> ProgressBar:
+    return ProgressBar(task.total, task.completed, _BAR, pulse=task.total is None)
+
+
+def _told(task: Task) -> str:
+    """What is done, the rate and the time that is left; without a total the time that has passed.
+
+    The rate has three digits and no exponent.
+    """
+    if task.total is None:
+        return _time(task.elapsed)
+    rate = f", {plain(float(f'{task.speed:.3g}'))}/s" if task.speed else ""
+    left = "" if task.time_remaining is None else f", {_time(task.time_remaining)} left"
+    return f"{int(task.completed)} of {int(task.total)}{rate}{left}"
 
 
 def _time(seconds: float | None) -> str:

@@ -77,7 +77,7 @@ def _require_day(until: str, today: date) -> None:
     except ValueError:
         fine = False
     if not fine:
-        raise InputError(f"until is {shown(until)}; it must be a day to come, such as 2027-01-31.")
+        raise InputError(f"until is {shown(until)}; it must be a future day, such as 2027-01-31.")
 
 
 def tokens(book: Book) -> tuple[Token, ...]:

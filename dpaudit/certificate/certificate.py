@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from dpaudit.accounting import Guarantee
 from dpaudit.base import files
+from dpaudit.base.displayed import Displayed
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.files import parse_json
 from dpaudit.base.finding_table import FindingTable
@@ -144,7 +145,7 @@ _found = FindingTable(__name__)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Displayed):
     """Everything known of one claim. Written as JSON, and valid against the shipped schema.
 
     Attributes:

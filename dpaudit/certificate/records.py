@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dpaudit.base.displayed import Displayed
 from dpaudit.base.fields import NonNegative, Probability, Record
 from dpaudit.base.numbers import plain, up
 
@@ -202,7 +203,7 @@ class CheckRecord(Record):
 
 
 @dataclass(frozen=True)
-class AuditRecord:
+class AuditRecord(Displayed):
     """One audit: an experiment with a stated error rate.
 
     Attributes:

@@ -77,10 +77,22 @@ _KERNEL: dict[str, Any] = {
 }
 _CLASSES: dict[str, Any] = {"audit": {"cls": Derived}, "replay": {"cls": Described}}
 """Of commands that answer in JSON by another way than all others, or not at all."""
+_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "list": ("dpaudit list", "dpaudit list gaussian", "dpaudit list --relations"),
+    "explain": ("dpaudit explain", "dpaudit explain float-noise"),
+    "calibrate": (
+        "dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' --set count=10",
+        "dpaudit calibrate discrete-laplace --accuracy 20 --confidence 0.99",
+        "dpaudit calibrate plan.toml --claim 'epsilon = 1, delta = 1e-6' -o new.toml",
+    ),
+}
+"""What stands below the help of a command."""
 for _name, _command in (_KERNEL | dict(offered("command"))).items():
     _group, _, _last = _name.rpartition(" ")
     _home = offered("group")[_group] if _group else app
-    _home.command(_last, **_CLASSES.get(_name, {}))(with_options(_name, _command))
+    _shown = "\n\n".join(["Examples:", *_EXAMPLES[_name]]) if _name in _EXAMPLES else None
+    _made = {"epilog": _shown} | _CLASSES.get(_name, {})
+    _home.command(_last, **_made)(with_options(_name, _command))
 for _name, _group in offered("group").items():
     app.add_typer(_group, name=_name)
 

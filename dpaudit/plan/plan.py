@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from dpaudit.base.displayed import Displayed
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.files import digest
@@ -23,7 +24,7 @@ from dpaudit.plan.relations import Group, PrivacyUnit, Relation, TrustModel
 
 
 @dataclass(frozen=True)
-class Plan(Record):
+class Plan(Displayed, Record):
     """All invocations that an algorithm may make, from public configuration alone.
 
     Attributes:

@@ -53,7 +53,8 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
         if os.environ.get(DEBUG) or (isinstance(error, DpAuditError) and not _passed(error)):
             raise
         if isinstance(error, DpAuditError) and (public or speaks_for_itself(error)):
-            place = "" if public else f" ({place_of(error).strip()})"
+            place = "" if public else place_of(error).strip()
+            place = place and f" ({place})"
             said = f"{str(error).removesuffix('.')}{place}."
             raise _kind(error)(said) from None  # another one, without foreign frames
         missing = lacking(error, name) if isinstance(error, ModuleNotFoundError) else None
@@ -119,11 +120,16 @@ def _kind(error: BaseException) -> type[DpAuditError]:
 
 
 def place_of(error: BaseException) -> str:
-    """Tell where it was raised, as near to the user's code as can be: " at FILE:LINE" or none."""
+    """Tell where in the user's code it was raised, or in a library's: " at FILE:LINE".
+
+    Nothing is told where neither was on the way: a line of Python or of this package helps nobody.
+    """
     frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(_OWN)]
-    own = [f for f in outside if "site-packages" not in f.filename and "<" not in f.filename]
-    last = (own or outside or frames)[-1:]
+    others = [
+        f for f in frames if not (Path(f.filename).is_relative_to(_OWN) or of_python(f.filename))
+    ]
+    own = [f for f in others if "site-packages" not in f.filename and "<" not in f.filename]
+    last = (own or others)[-1:]
     return f" at {Path(last[0].filename).name}:{last[0].lineno}" if last else ""
 
 

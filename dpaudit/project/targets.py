@@ -42,7 +42,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan
-from dpaudit.project.foreign import foreign
+from dpaudit.project.foreign import foreign, place_of
 from dpaudit.project.plan_file import is_release, read_plan
 from dpaudit.project.subject import Subject
 
@@ -642,7 +642,7 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
             near = "; if that is a library, pip install -r requirements.txt."
         raise InputError(f"{name} cannot be imported: {error}{near}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-        detail = f"{type(error).__name__}: {error}".strip()
+        detail = f"{type(error).__name__}{place_of(error)}: {error}".strip()
         raise InputError(f"{name} cannot be imported: {detail:.200}.") from None
 
 

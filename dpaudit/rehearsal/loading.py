@@ -46,8 +46,9 @@ def loading_findings(
 ) -> tuple[list[Finding], int]:
     """Load the file without one line, for the lines of extreme or rare entries.
 
-    One unit's lines may be joined in ``load``, so that some rows change; where most of them do, it
-    is not for the unit's sake. A ``load`` that draws what it keeps cannot be judged so.
+    One unit's lines may be joined in ``load``, so that some rows change; where many of them do, in
+    most of the file, it is not for the unit's sake. A ``load`` that draws what it keeps cannot be
+    judged so.
 
     Args:
         subject: whose :meth:`~dpaudit.project.Subject.load` is tested.
@@ -70,7 +71,7 @@ def loading_findings(
         rest = lines[:number] + lines[number + 1 :]
         other = _loaded(subject, path, rest, seed)
         made += other is not None
-        if _most_change(whole, other):
+        if _most_change(whole, other) and _changed(whole, other) >= max(3, len(whole) / 10):
             return [FindingTable(__name__)("load-mixes-rows", line=number + 1)], made
         if time.monotonic() - start > SECONDS:
             break
@@ -112,6 +113,16 @@ def _most_change(whole: list[Any], other: list[Any] | None) -> bool:
     begins = _alike(whole, other)
     ends = _alike(whole[begins:][::-1], other[begins:][::-1])
     return 2 * (len(whole) - begins - ends) > len(whole)
+
+
+def _changed(whole: list[Any], other: list[Any] | None) -> int:
+    """The least number of rows that changed, wherever those stood that are gone or new."""
+    longer, shorter = sorted((whole, other or []), key=len, reverse=True)
+    above, below = (
+        np.cumsum([0, *(x != y for x, y in zip(part, shorter, strict=False))])
+        for part in (longer, longer[len(longer) - len(shorter) :])
+    )
+    return int((above - below).min() + below[-1])
 
 
 def _alike(one: list[Any], two: list[Any]) -> int:

@@ -27,6 +27,7 @@ from dpaudit.reporting.machine.registry.renderer import RegistryRenderer
 from dpaudit.reporting.machine.sarif.renderer import SarifRenderer
 from dpaudit.reporting.markdown import MarkdownRenderer
 from dpaudit.reporting.pdf.renderer import PdfRenderer
+from dpaudit.reporting.plots import plot_curve, plot_rounds, plot_trade_off
 
 __all__ = [
     "HtmlRenderer",
@@ -40,6 +41,9 @@ __all__ = [
     "SarifRenderer",
     "Utility",
     "model_card",
+    "plot_curve",
+    "plot_rounds",
+    "plot_trade_off",
     "render_to",
     "renderer_for",
     "require_shown",

@@ -506,9 +506,17 @@ def attack_subject(
         pairs = subject.audit_pairs()
         if not pairs:
             raise InputError("every_pair is true, and the subject names no pair; give a pair.")
-    return [
-        _drawn(request, label, partial(audit_subject, subject, pair, claim=claim)) for pair in pairs
-    ]
+    found: list[AuditRecord] = []
+    with attack_progress(request, label) as execution:
+        if tell := execution.progress:  # of the runs on all pairs together
+            execution = execution.updated(
+                {"progress": lambda n, of: tell(len(found) * of + n, len(pairs) * of)}
+            )
+        request = replace(request, execution=execution)
+        for pair in pairs:
+            attack = partial(audit_subject, subject, pair, claim=claim)
+            found.append(_drawn(request, label, attack))
+    return found
 
 
 def attack_code(

@@ -22,9 +22,9 @@ EXPLANATIONS = (
     "floats",
 )
 HOW_TOS = ("choose-noise", "unit-and-relation", "write-a-mechanism", "cluster")
-PAGES = dict.fromkeys((*EXPLANATIONS, "compliance-report", "search"), 125) | dict.fromkeys(
-    HOW_TOS, 66
-)
+PAGES = dict.fromkeys(
+    (*EXPLANATIONS, "compliance-report", "notebooks", "search"), 125
+) | dict.fromkeys(HOW_TOS, 66)
 """Pages, and how many lines they may have."""
 MODULES = ("survey", "my_code", "logistic", "noisy", "search")
 """What they import of their own."""

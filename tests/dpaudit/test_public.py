@@ -11,8 +11,9 @@ PUBLIC = """
     Ledger Mechanism Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling
     PrivacyUnit RandomizedResponse
     Relation Release ReplaceOne RunResult Sampling SealedSubject SecureNoise Severity Subject Table
-    TamperedError TrustModel UnsupportedError Verdict ZeroOut certify guarantee privacy_curve
-    read_release read_release_file release_table write_report
+    TamperedError TrustModel UnsupportedError Verdict ZeroOut certify guarantee plot_curve
+    plot_rounds plot_trade_off privacy_curve read_release read_release_file release_table
+    write_report
 """
 HEAVY = "{'torch', 'scipy', 'matplotlib', 'dp_accounting', 'sklearn'}"
 

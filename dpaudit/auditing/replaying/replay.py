@@ -104,8 +104,9 @@ def too_far(
             earlier = reached.get(call.at, 0.0) if one.turn else 0.0
             reached[call.at] = observed = math.hypot(earlier, observed)
         if observed > hops * call.sensitivity + _slack(one, two) and call.at not in found:
+            others = any(each.at == call.at for each in parts_of_others(compared, telling, hops))
             found[call.at] = _found(
-                "sensitivity-understated",
+                "moved-by-others" if others else "sensitivity-understated",
                 call.at,
                 place=telling.place(one),
                 apart=telling.apart(observed, hops * call.sensitivity),

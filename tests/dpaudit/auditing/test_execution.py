@@ -252,6 +252,39 @@ def test_a_bar_names_what_runs_with_rate_and_remaining_time(monkeypatch, capsys)
     assert capsys.readouterr().out == ""
 
 
+NAMES = "noisy sum", "attack on private_bo.outsourced:OutsourcedGPUCB[/] with printed noise"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("name", NAMES)
+def test_name_total_rate_and_time_left_are_whole_at_any_width(monkeypatch, columns, name):
+    """The name is all there; total, rate and time left stand on one line, without exponents."""
+    terminal = terminal_of(monkeypatch)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with progress_bar("the whole of it"), progress_bar(name) as tell:
+        for done in range(0, 1001, 100):
+            tell(1000 * done, 4_000_000)
+            time.sleep(0.01)
+        time.sleep(0.2)
+    shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.getvalue())
+    assert name.replace(" ", "") in re.sub(r"\s", "", shown)
+    assert re.search(r"━ 1000000 of 4000000, \d+/s, 0:00:\d\d left", shown)
+    assert max(map(len, re.split(r"[\r\n]+", shown))) <= columns
+
+
+@pytest.mark.parametrize(
+    ("speed", "rate"),
+    [(2290.4, "2290"), (238_412.0, "238000"), (1.5e9, "1500000000"), (0.25, "0.25")],
+)
+def test_a_rate_has_three_digits_and_no_exponent(monkeypatch, speed, rate):
+    monkeypatch.setattr("rich.progress.Task.speed", speed)
+    terminal = terminal_of(monkeypatch)
+    with progress_bar("audit") as tell:
+        tell(1, 2)
+        time.sleep(0.2)
+    assert f"1 of 2, {rate}/s" in terminal.getvalue()
+
+
 def test_what_is_counted_elsewhere_is_asked_for(monkeypatch):
     terminal = terminal_of(monkeypatch)
     with progress_bar("the whole"), progress_bar("releases", lambda: (7, 9)) as tell:

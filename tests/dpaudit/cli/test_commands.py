@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -687,3 +688,14 @@ def test_of_code_each_premise_is_told_with_what_it_rests_on(call):
     first, *_ = json.loads(out)["assumptions"]
     assert (first["standing"], first["alone"]) == ("assumed", "enforced")
     assert len(first["rests_on"]) == 2
+
+
+@pytest.mark.parametrize("command", ["list", "explain", "calibrate"])
+def test_examples_of_the_help_can_be_typed(call, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    plan()
+    shown = call(command, "--help")[1].partition("Examples:")[2]
+    typed = re.findall(rf"^ *(dpaudit {command}\b.*?) *$", shown, re.MULTILINE)
+    assert len(typed) >= 2
+    for line in typed:
+        assert call(*shlex.split(line)[1:])[0] == 0, line

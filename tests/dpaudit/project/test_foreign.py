@@ -3,9 +3,11 @@
 Programs as functions.
 """
 
+import csv
 import json
 import os
 import shlex
+import statistics
 import subprocess
 import time
 
@@ -22,7 +24,7 @@ from dpaudit.base.errors import (
 )
 from dpaudit.base.validate import positive
 from dpaudit.cli.main import main
-from dpaudit.project.foreign import DEBUG, Program, ProgramError, foreign
+from dpaudit.project.foreign import DEBUG, Program, ProgramError, foreign, place_of
 
 
 def fail(error):
@@ -51,6 +53,31 @@ def test_only_type_and_place_are_told(error):
     assert sentence.startswith(f"survey.run raised {type(error).__name__} at test_foreign.py:")
     assert "4711" not in sentence
     assert raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: [*csv.DictReader(4711)],
+        lambda: json.loads("{4711"),
+        lambda: np.linalg.inv(np.zeros((2, 2))),
+        lambda: pytest.importorskip("pandas").DataFrame({"a": [1]})["4711"],
+        lambda: max([3], key=lambda _: statistics.mean([])),
+    ],
+)
+def test_the_place_is_the_users_and_none_of_a_library(call):
+    line = call.__code__.co_firstlineno
+    with pytest.raises(InputError) as raised, foreign("survey.run"):
+        call()
+    assert f" at test_foreign.py:{line} (" in str(raised.value)
+
+
+def test_no_place_is_told_where_no_code_of_the_user_ran():
+    with pytest.raises(InputError) as caught:
+        positive(scale=-1)
+    tried, within = caught.value.__traceback__, caught.value.__traceback__.tb_next
+    assert place_of(caught.value) == f" at test_foreign.py:{tried.tb_lineno}"
+    assert place_of(caught.value.with_traceback(within)) == ""
 
 
 def test_ctrl_c_passes():

@@ -42,7 +42,7 @@ from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.reporting.wording.tables import commands, replay_command
-from dpaudit.workflow.attacking import attack, audit, hypothesis
+from dpaudit.workflow.attacking import attack, attack_subject, audit, hypothesis
 from dpaudit.workflow.rehearsing import FEWEST, audit_run
 
 # From the command line to the first run: what is attacked, and how short the way is
@@ -218,6 +218,20 @@ class TestAtHand:
         execution = self.EXECUTION.updated({"progress": lambda done, total: told.append(done)})
         attack(AuditRequest(Answers(), execution=execution))
         assert max(told) == 300
+
+    def test_runs_on_every_pair_are_told_as_one_total(self):
+        class Several(Answers):
+            def audit_pairs(self):
+                return (*super().audit_pairs(), *super().audit_pairs())
+
+        told = []
+        execution = self.EXECUTION.updated({"progress": lambda *now: told.append(now)})
+        ask = AuditRequest(every_pair=True, execution=execution)
+        pairs = len(Several().audit_pairs())
+        assert len(attack_subject(ask, Several(), Answers().claim(), "survey")) == pairs > 1
+        assert {total for _, total in told} == {300 * pairs}
+        assert [done for done, _ in told] == sorted(done for done, _ in told)
+        assert told[-1][0] == 300 * pairs
 
     def test_a_name_is_no_object(self):
         with pytest.raises(InputError, match="target is"):

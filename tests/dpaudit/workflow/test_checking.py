@@ -157,7 +157,7 @@ def test_every_verdict(project):
         (entry("x", "nowhere.py:Sum"), "does not exist"),
         (entry("x", "nowhere_at_all:Sum"), "No module named 'nowhere_at_all'"),
         (entry("x", "syntax.py:Sum"), "cannot be imported: SyntaxError"),
-        (entry("x", "leaves.py:Sum"), "cannot be imported: SystemExit: 3"),
+        (entry("x", "leaves.py:Sum"), "cannot be imported: SystemExit at leaves.py:1: 3"),
         (entry("x", "nowhere.toml"), "does not exist"),
         (entry("x", "code.py:Sum", "set = { scale = -1 }"), "scale is -1"),
         (entry("x", "code.py:Sum", "set = { colour = 1 }"), "has no field 'colour'"),

@@ -349,7 +349,11 @@ def test_imports_are_walked_once_by_a_run_and_never_to_ask_whether_it_is_sealed(
 @pytest.mark.parametrize(
     ("first", "subject", "said"),
     [
-        ("raise KeyError(__file__)", "Counts", "FILE cannot be imported: KeyError: 'FILE'."),
+        (
+            "raise KeyError(__file__)",
+            "Counts",
+            "FILE cannot be imported: KeyError at counts.py:2: 'FILE'.",
+        ),
         ("", "Other", "FILE has no 'Other'; it must be one of Counts."),
         ("", "Counts.run", "FILE:Counts.run is not a subject"),
     ],

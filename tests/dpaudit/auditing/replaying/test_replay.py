@@ -267,6 +267,29 @@ def test_a_part_of_another_unit_is_found_though_the_sum_hardly_moves(relation, o
     assert replay(Routine(wide, less_the_largest), PEOPLE, other).clean
 
 
+def test_where_others_moved_a_sum_the_remedy_is_no_clip():
+    """Values that are divided by the largest one: without it, the parts of all others grow."""
+    facts = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
+    invocation = Invocation.bounded(Laplace(1.0), Contribution(0.5), *facts, at="sum")
+    rows = [*((f"p{n}", 0.4) for n in range(20)), ("top", 5.0)]
+
+    def remedies(function, rows, other):
+        report = replay(Routine(Plan.of(invocation), function), rows, other)
+        return {each.rule: each.remedy for each in report.findings}
+
+    told = remedies(less_the_largest, rows, rows[:-1])
+    assert told["sensitivity-understated"].startswith("Make what a unit adds of its own rows")
+    assert "parts-of-others" in told
+
+    def scaled(rows, ledger, rng):
+        value = sum(value for _, value in rows)
+        return RunResult({"sum": ledger.release(Laplace(1.0), value, at="sum")})
+
+    invocation = Invocation(Laplace(1.0), 1.0, *facts, at="sum")
+    told = remedies(scaled, rows, rows[:-1])
+    assert told["sensitivity-understated"].startswith("Declare the true sensitivity")
+
+
 MOVED = ContinualLaplace(scale=2.0, factorization=BinaryTree(4), participations=1)
 TREE = replace(MOVED, fixed_steps=True)
 
