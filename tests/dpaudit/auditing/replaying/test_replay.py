@@ -278,7 +278,7 @@ def test_where_others_moved_a_sum_the_remedy_is_no_clip():
         return {each.rule: each.remedy for each in report.findings}
 
     told = remedies(less_the_largest, rows, rows[:-1])
-    assert told["sensitivity-understated"].startswith("Make what a unit adds of its own rows")
+    assert told["sensitivity-understated"].startswith("Compute what a unit adds from its own rows")
     assert "parts-of-others" in told
 
     def scaled(rows, ledger, rng):
