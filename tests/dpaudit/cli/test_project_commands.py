@@ -186,7 +186,7 @@ def test_what_a_subject_prints_is_not_the_answer(call):
         ),
         (
             '[project]\nreports = "dpaudit.toml/x"\n[[subject]]\nname = "x"\ntarget = "p.toml"',
-            "no f",
+            "not a f",
         ),
     ],
 )

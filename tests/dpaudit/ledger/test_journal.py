@@ -213,7 +213,7 @@ def test_a_copy_that_went_another_way_is_found(places):
     without = Ledger.resume(copied, rng=np.random.default_rng(0))
     for user in ("bob", "cid"):
         without.release(LAPLACE, 0.0, unit=user)
-    with pytest.raises(TamperedError, match="went another way"):
+    with pytest.raises(TamperedError, match="went on differently"):
         read_journal(copied, anchor=anchor)
 
 
@@ -264,7 +264,7 @@ def test_half_a_record_is_passed_over(places):
     half_written(anchor)
     assert anchor.read().lines == whole.lines - 1
     anchor.path.write_bytes(b"no anchor")
-    with pytest.raises(InputError, match="is no anchor"):
+    with pytest.raises(InputError, match="is not an anchor"):
         anchor.read()
 
 

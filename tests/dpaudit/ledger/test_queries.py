@@ -541,7 +541,7 @@ def test_a_contributor_belongs_to_one_group(tmp_path):
 def test_only_continual_release_is_a_stream():
     noise = Gaussian(1.0)
     ledger = Ledger(Plan.of(gaussian_invocation(1.0, at="sum")), rng=np.random.default_rng(0))
-    with pytest.raises(PlanMismatchError, match="no continual release"):
+    with pytest.raises(PlanMismatchError, match="not a continual release"):
         ledger.stream(noise, ())
     assert len(ledger) == 0
 

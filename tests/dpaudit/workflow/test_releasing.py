@@ -190,7 +190,7 @@ def test_made_up_rows_cannot_be_taken_for_the_table(tried, tmp_path):
     assert (found.rule, str(found.severity)) == ("made-up-data", "warning")
     assert "synthetic 50" in found.message
     shown = render_to(certificate, tmp_path / "report.md").read_text()
-    assert "Its results are of made-up rows" in shown
+    assert "Its results come from made-up rows" in shown
     verify(load_certificate(files["certificate.json"]))
 
 
