@@ -248,10 +248,14 @@ def parse_relation(text: str | None, beside: tuple[str, ...] = ()) -> Any:
 
 def _typed_pair(texts: tuple[str, str]) -> AuditPair:
     """Two neighbours of the command line, each as JSON."""
-    x, x_prime = (
-        files.parse_json(text, what=f"--pair {name}")
-        for text, name in zip(texts, ("x", "x'"), strict=True)
-    )
+    try:
+        x, x_prime = (
+            files.parse_json(text, what=f"--pair {name}")
+            for text, name in zip(texts, ("x", "x'"), strict=True)
+        )
+    except InputError as error:
+        example = "--pair '[1, 0]' '[1, 1]', or of texts --pair '\"a\"' '\"b\"'"
+        raise InputError(f"{str(error).removesuffix('.')}; for example: {example}.") from None
     if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
         raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
     return AuditPair(x, x_prime, "given")

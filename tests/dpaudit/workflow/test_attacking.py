@@ -173,6 +173,11 @@ class TestTarget:
             ("plan.toml", {}, "a plan file has no code to attack"),
             ("watched_code.py:watched", {}, "--epsilon is missing"),
             ("watched_code.py:watched", {"pair": ("0", "{")}, "--pair x' is not JSON"),
+            (
+                "watched_code.py:watched",
+                {"pair": ("red", "blue")},
+                "of texts --pair '\"a\"' '\"b\"'",
+            ),
             ("watched_code.py:nothing", {"epsilon": 1.0}, "has no 'nothing'"),
         ],
     )
