@@ -52,13 +52,13 @@ def up(value: float) -> str:
     return _rounded(value, ROUND_CEILING)
 
 
-def down(value: float) -> str:
-    """Return a number with six significant digits, rounded down: for lower bounds.
+def down(value: float, digits: int = _DIGITS) -> str:
+    """Return a number with six significant digits, or as many as given, rounded down: for bounds.
 
-    >>> down(1.7345678)
-    '1.73456'
+    >>> down(1.7345678), down(1.7345678, 3)
+    ('1.73456', '1.73')
     """
-    return _rounded(value, ROUND_FLOOR)
+    return _rounded(value, ROUND_FLOOR, digits)
 
 
 def plain(value: float) -> str:
@@ -73,13 +73,13 @@ def plain(value: float) -> str:
     return str(int(value)) if whole else f"{value:.{_DIGITS}g}"
 
 
-def _rounded(value: float, direction: str) -> str:
+def _rounded(value: float, direction: str, digits: int = _DIGITS) -> str:
     if not math.isfinite(value) or value == 0:
         return plain(value)
     slack = FLOAT_SLACK * abs(value)
     exact = Decimal(value - slack if direction == ROUND_CEILING else value + slack)
-    step = Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
-    return f"{float(exact.quantize(step, rounding=direction)):.{_DIGITS}g}"
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, rounding=direction)):.{digits}g}"
 
 
 def not_below(value: float) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from dpaudit.base.displayed import Displayed
 from dpaudit.base.fields import NonNegative, Probability, Record
-from dpaudit.base.numbers import plain, up
+from dpaudit.base.numbers import down, plain, up
 
 TOLERANCE = 0.01
 """Relative difference up to which numbers agree: other libraries round on grids, with floats."""
@@ -236,7 +236,7 @@ class AuditRecord(Displayed):
 
     def __str__(self) -> str:
         """The verdict, what is shown and what was tested, in one line."""
-        bound = "none" if self.epsilon_lower is None else f"{self.epsilon_lower:.4g}"
+        bound = "none" if self.epsilon_lower is None else down(self.epsilon_lower, 4)
         sure = "exact" if self.confidence is None else f"{100 * self.confidence:.6g} % confidence"
         return (
             f"{self.verdict}: ε ≥ {bound} at δ = {self.delta:g} ({sure}), where ε = "

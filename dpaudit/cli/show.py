@@ -21,7 +21,7 @@ from rich.table import Table
 
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
-from dpaudit.base.numbers import percent, plain, up
+from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.base.optional_import import LIBRARIES
 from dpaudit.base.validate import printable
 from dpaudit.certificate import (
@@ -239,7 +239,7 @@ def _value(value: Any) -> str:
 
 def _audit_line(record: AuditRecord) -> str:
     colour = "red" if record.refuted else "green"
-    bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.3g}"
+    bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 3)
     pair = escape(_pair(record.pair))
     made = record.trainings or f"{record.runs} runs a side"
     return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {escape(str(made))}"
@@ -266,7 +266,7 @@ def audit(outcome: AuditOutcome) -> None:
     confidence = (
         "exact" if record.confidence is None else f"{100 * record.confidence:.6g} % confidence"
     )
-    bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
+    bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 4)
     facts = grid()
     facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
     if near := record.details.get("neighbours"):
@@ -306,7 +306,8 @@ _UNIQUE = {
     "random": "is declared to be drawn afresh, independent of data and noise; nobody tested that",
     "seed": "is declared to be a seed or a key; who knows it may compute what was drawn from it, "
     "so try a --score that does",
-    "time": "is declared to be a time; how long code takes may depend on data, and was not tested",
+    "time": "is declared to be a time or a counter and was left out of the audit: nobody tested "
+    "what it shows of data",
 }
 
 

@@ -40,7 +40,8 @@ from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search, around, patterns
 from dpaudit.base import files, toml_tables, validate
 from dpaudit.base.applications import offered
-from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.numbers import confidence, down
 from dpaudit.base.validate import shown
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
@@ -58,7 +59,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Execution, Subject
-from dpaudit.project.audit_request import EACH, AuditRequest
+from dpaudit.project.audit_request import EACH, TIME, AuditRequest
 from dpaudit.project.foreign import Program
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
@@ -73,8 +74,11 @@ from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8
+LOOK_RUNS, LOOK_CONFIDENCE = 2_000, 0.999
+"""Of the short audit of data with one row less, where no relation is stated."""
 ONE_MOVES = "one number moves by 1; if all may, as answers to queries do, give --relation each"
 ALL_MOVE = "each number may move by 1"
+SAME_NUMBER = "no row is added or removed; if one may be, give --relation add-remove"
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ def candidates(
     relation, each = about.relation, request.relation == EACH
     if request.data is not None:
         pairs = _of_data(request.data, relation or ReplaceOne(), str(about.target.plan.unit))
-        return pairs, None, {"data": request.data}
+        told = {} if relation is not None else {"neighbours": SAME_NUMBER}
+        return pairs, None, {"data": request.data, **told}
     constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
     # Moved, a missing or a zeroed entry would be another size.
     moved = None if isinstance(relation, AddRemove | ZeroOut) else around
@@ -290,14 +295,23 @@ def _found(request: AuditRequest) -> Target | Callable[..., Any]:
 
 def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> AuditOutcome:
     about, told = hypothesis(request), dict[str, Any]()
-    release, pair = BlackBox(function, arguments=request.arguments), request.pair
+    release, pair = _black_box(function, request), request.pair
     if pair is None:
         found, told = _searched(request, release, about)
-        request = replace(request, execution=replace(request.execution, seed=found.seed))
-        pair = found.pair
+        execution = replace(request.execution, seed=found.seed)
+        request, pair = replace(request, execution=execution), found.pair
     record = attack_code(request, release, pair, about.claim, about.curve, request.target)
+    searched = request.pair is None and about.relation is None and not record.refuted
+    if searched and (missing := _with_a_row_missing(request, release, about)):
+        told["neighbours"] = missing
     told |= {"target": "command"} if request.command else {}
     return outcome_of(request, about, record, {**record.details, **about.details, **told})
+
+
+def _black_box(function: Callable[..., Any], request: AuditRequest) -> BlackBox:
+    """A function as a release, of which fields that are times are not looked at."""
+    times = frozenset(name for name, kind in request.fields.items() if kind == TIME)
+    return BlackBox(function, arguments=request.arguments, left_out=times)
 
 
 def _searched(
@@ -314,6 +328,38 @@ def _searched(
         tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
         raise InputError(f"{tried}: {error}") from None
     return found, told | search_details(found)
+
+
+def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothesis) -> str:
+    """Say that a short audit refutes the claim where a row is missing, if it does.
+
+    Whether a row may be missing is for the claim to say, so that this is no verdict on it.
+    """
+    given, delta = request.execution, about.claim.delta
+    look = Execution(
+        runs=min(given.runs, LOOK_RUNS),
+        confidence=LOOK_CONFIDENCE,
+        seed=given.seed,
+        timeout=given.timeout,
+        memory=given.memory,
+        own_randomness=given.own_randomness or not release.takes_rng,
+    )
+    try:
+        pairs, _, _ = candidates(release, replace(about, relation=AddRemove()), request)
+        pair = search_pairs(release, pairs, delta=delta, execution=look).pair
+        record = audit_release(
+            release, pair, epsilon=about.claim.epsilon, delta=delta, execution=look
+        )
+    except DpAuditError:
+        return ""
+    if not record.refuted:
+        return ""
+    bound = down(record.epsilon_lower or 0.0, 3)
+    return (
+        f"the number of rows stays the same. With one row less, {look.runs} runs show ε ≥ {bound} "
+        f"({confidence(look.confidence)} confidence); if a row may be missing, give --relation "
+        "add-remove"
+    )
 
 
 def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
@@ -440,7 +486,7 @@ def _attack_stated_code(request: AuditRequest, plan: Plan, claim: Claim, label: 
     """Attack a function that is stated to be what the plan declares."""
     assert request.code is not None
     assert request.pair is not None
-    release = BlackBox(load_function(request.code), arguments=request.arguments)
+    release = _black_box(load_function(request.code), request)
     curve, looser = claimed_curve(plan, claim)
     record = attack_code(request, release, request.pair, claim, curve, label)
     told = {"code": request.code, "null": null(claim, curve), "claim_looser_than_plan": looser}
@@ -476,6 +522,8 @@ def attack(request: AuditRequest) -> AuditRecord:
     name = getattr(target, "__name__", type(target).__name__)
     if request.arguments and isinstance(target, Subject | Mechanism):
         raise InputError(f"arguments are given for {name}, which is no function; leave them out.")
+    if isinstance(target, Mechanism):
+        _require_no_times(request)
     if isinstance(target, Subject):
         (record,) = attack_subject(request, target, request.tested(target.claim()), name)
         return record
@@ -487,7 +535,7 @@ def attack(request: AuditRequest) -> AuditRecord:
         if declared is not None:
             request = replace(request, score=(declared, *request.score))
     else:
-        release = BlackBox(target, arguments=request.arguments)
+        release = _black_box(target, request)
     return attack_code(request, release, pair, claim, claim.curve, name)
 
 
@@ -501,6 +549,7 @@ def attack_subject(
     """
     if request.through_run:
         return [audit_run(subject, label, claim, request)]
+    _require_no_times(request)
     pairs: Sequence[AuditPair | None] = (request.pair,)
     if request.every_pair:
         pairs = subject.audit_pairs()
@@ -517,6 +566,15 @@ def attack_subject(
             attack = partial(audit_subject, subject, pair, claim=claim)
             found.append(_drawn(request, label, attack))
     return found
+
+
+def _require_no_times(request: AuditRequest) -> None:
+    """Refuse to leave a field out of releases of which nothing may be left out."""
+    if TIME in request.fields.values():
+        raise InputError(
+            "--field …=time leaves a field out of the output of a function; this target is none, "
+            "so leave the option out."
+        )
 
 
 def attack_code(
@@ -546,7 +604,8 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     with attack_progress(request, label) as execution:
         record = draw(score=scores, stop_early=request.stop_early, execution=execution)
     unique = record.details.get("unique_fields", {})
-    if other := request.fields.keys() - set(unique):
+    looked_at = {name for name, kind in request.fields.items() if kind != TIME}
+    if other := looked_at - set(unique):
         named = ", ".join(unique) or "no field does"
         raise InputError(
             f"--field names {shown(min(other))}, which does not differ in nearly every run; of "

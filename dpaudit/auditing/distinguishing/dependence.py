@@ -15,8 +15,9 @@ whatever their law, so atoms and heavy tails raise no alarm. Two statistics of i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +30,8 @@ MOST_RUNS = 2**17
 """On either side; of more, the first."""
 MOST_COLUMNS = 16
 SEED = 20_26
+FIELD = re.compile(r"\boutput(?:\[[^\]]*\]|\.\w+)+")
+"""The first field of an output that the name of a column speaks of."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,14 @@ class _Evidence:
     what: str
     shown: str
     log_chance: float
+    column: str = ""
 
 
 def require_independent(
-    both: tuple[Floats, Floats], processes: Sequence[int], calls: Sequence[int]
+    both: tuple[Floats, Floats],
+    processes: Sequence[int],
+    calls: Sequence[int],
+    name: Callable[[int], str] = lambda column: "",
 ) -> None:
     """Nothing, if the runs could be independent.
 
@@ -49,43 +56,63 @@ def require_independent(
         both: outputs or scores of the runs on either side, in the order in which they were drawn.
         processes: how many consecutive runs each process drew, on either side.
         calls: how many consecutive runs were drawn with one generator.
+        name: gives the name of a column, where it has one.
 
     Raises:
         InconclusiveError: if they are not; the chance of that for independent runs is ``ERROR``.
     """
-    tests = list(_tests([side[:MOST_RUNS] for side in both], processes, calls))
+    tests = list(_tests([side[:MOST_RUNS] for side in both], processes, calls, name))
     worst = min(tests, key=lambda test: test.log_chance, default=None)
     if worst is None or worst.log_chance + math.log(len(tests)) > math.log(ERROR):
         return
     chance = max(math.exp(max(worst.log_chance + math.log(len(tests)), -200)), 1e-12)
-    power = math.ceil(math.log10(chance))
+    power, of = math.ceil(math.log10(chance)), f" in {worst.column}" if worst.column else ""
     raise InconclusiveError(
-        f"runs are not independent: {worst.what} {worst.shown}, which independent runs show with "
-        f"probability below 1e{power}; so neither a bound nor its absence means anything, "
-        "and every run needs noise of its own."
+        f"runs are not independent: {worst.what}{of} {worst.shown}, which independent runs show "
+        f"with probability below 1e{power}; so neither a bound nor its absence means anything, "
+        f"and every run needs noise of its own.{_remedy(worst.column)}"
     )
 
 
+def _remedy(column: str) -> str:
+    """Return how a field is left out that is no noise, if a part of an output is to blame."""
+    found = FIELD.search(column)
+    if found is None:
+        return ""
+    option = f'--field "{found.group()}=time"'
+    return f" If {found.group()} is a time or a counter, leave it out of the audit: {option}."
+
+
 def _tests(
-    both: Sequence[Floats], processes: Sequence[int], calls: Sequence[int]
+    both: Sequence[Floats],
+    processes: Sequence[int],
+    calls: Sequence[int],
+    name: Callable[[int], str],
 ) -> Iterator[_Evidence]:
     rng = np.random.default_rng(SEED)
     flat = [side.reshape(len(side), -1) for side in both]
     for column in some_columns(flat[0].shape[1]):
-        values = [side[:, column] for side in flat]
-        ranks = [_ranks(each, rng) for each in values]
-        for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
-            split = np.split(rank, np.cumsum(processes)[:-1])
-            parts = [part for part in split if len(part)]
-            yield from _of_blocks(parts, where)
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            halves = [part[: min(map(len, pair))] for pair in pairs for part in pair]
-            yield _products(
-                halves[::2], halves[1::2], f"runs at one place of two processes {where}"
-            )
-            for sizes, unit in ((processes, "process"), (calls, "call")):
-                yield from _of_repeats(value, sizes, f"a {unit} {where}", rng)
-        yield _products([ranks[0]], [ranks[1]], "the same runs on x and on x'")
+        for test in _of_column([side[:, column] for side in flat], processes, calls, rng):
+            yield replace(test, column=name(column))
+
+
+def _of_column(
+    values: Sequence[Floats],
+    processes: Sequence[int],
+    calls: Sequence[int],
+    rng: np.random.Generator,
+) -> Iterator[_Evidence]:
+    ranks = [_ranks(each, rng) for each in values]
+    for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
+        split = np.split(rank, np.cumsum(processes)[:-1])
+        parts = [part for part in split if len(part)]
+        yield from _of_blocks(parts, where)
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        halves = [part[: min(map(len, pair))] for pair in pairs for part in pair]
+        yield _products(halves[::2], halves[1::2], f"runs at one place of two processes {where}")
+        for sizes, unit in ((processes, "process"), (calls, "call")):
+            yield from _of_repeats(value, sizes, f"a {unit} {where}", rng)
+    yield _products([ranks[0]], [ranks[1]], "the same runs on x and on x'")
 
 
 def some_columns(width: int) -> list[int]:

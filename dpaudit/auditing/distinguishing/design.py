@@ -124,16 +124,22 @@ class PointNull:
         event: that is tested.
         further: others, each with a share of the error rate; the event has the rest.
         confidence: at which the event is told that has the largest bound.
+        untested: an event that is counted alone, and no evidence.
 
     Attributes:
         scores: of both sides, of some of the runs, for forecasts.
     """
 
     def __init__(
-        self, claim: Claim, event: Event, further: Sequence[Arm] = (), confidence: float = 0.95
+        self,
+        claim: Claim,
+        event: Event,
+        further: Sequence[Arm] = (),
+        confidence: float = 0.95,
+        untested: Arm | None = None,
     ) -> None:
         self.share = 1 - math.fsum(each.share for each in further)
-        self._main, self._further = Arm(event, self.share), further
+        self._main, self._further, self.untested = Arm(event, self.share), further, untested
         self.scores: Both = (np.empty(0), np.empty(0))
         self._delta, self._confidence = claim.delta, confidence
 
@@ -156,7 +162,7 @@ class PointNull:
         """Count the events in scores, shape (n,) or (n, scores); keep some for forecasts."""
         x, x_prime = (side.reshape(len(side), -1) for side in (x, x_prime))
         self.scores = _kept(self.scores, x[:, 0], x_prime[:, 0])
-        for arm in self._arms:
+        for arm in [*self._arms, *filter(None, [self.untested])]:
             arm.update(x, x_prime)
 
     def lower_bound(self, confidence: float) -> float:
@@ -438,9 +444,11 @@ def require_enough_runs(
         needed = min(needed, curve.pairs) if curve.refuted else needed
     if runs < needed:
         remedy = (
-            f"at least {needed} are needed; give more, or a smaller epsilon to test"
+            f"at least {needed} are needed, so give more (a smaller epsilon needs fewer, and its "
+            "refutation says nothing of this claim)"
             if needed < _NEVER
-            else "no number of runs could; give a smaller epsilon to test"
+            else "no number of runs could (a smaller epsilon could be tested, and its refutation "
+            "says nothing of this claim)"
         )
         raise TooFewRunsError(
             f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "

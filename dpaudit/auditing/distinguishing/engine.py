@@ -56,10 +56,11 @@ from dpaudit.auditing.distinguishing.output_facts import Form, digests, forms
 from dpaudit.auditing.distinguishing.output_features import Vocabulary, require_answers
 from dpaudit.auditing.distinguishing.outputs import BlackBox, NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, batches_are_runs, preflight
-from dpaudit.auditing.distinguishing.scores import CodeScore, Score, score_outputs
-from dpaudit.auditing.evidence.events import Both, choose_event
+from dpaudit.auditing.distinguishing.scores import CodeScore, Leading, Score, score_outputs
+from dpaudit.auditing.evidence.events import Both, Event, choose_event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
-from dpaudit.base.errors import DpAuditError
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.validate import shown as quoted
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
@@ -214,10 +215,23 @@ def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -
         if held > MOST_HELD:
             break
     require_answers((x, x_prime), reason)
+    _require_fields(trials.experiment.release, [*x, *x_prime])
     vocabulary = Vocabulary.of(x, x_prime, HeldValues.of(trials.experiment.pair))
     encoder = replace(vocabulary, own=design.own)
     trials.experiment = replace(trials.experiment, encoder=encoder)
     return runs
+
+
+def _require_fields(release: Release, seen: Sequence[Form]) -> None:
+    """Refuse to leave out a field that no output has."""
+    wanted = release.left_out if isinstance(release, BlackBox) else frozenset[str]()
+    if "output" in wanted:
+        raise InputError("--field names all of the output; an audit needs a part of it.")
+    if missing := wanted - set().union(*(form.left_out for form in seen)):
+        raise InputError(
+            f"--field names {quoted(min(missing))}, which no output has; name a field as events "
+            "do, such as output['served_at'] or output[1]."
+        )
 
 
 def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, Any]:
@@ -225,9 +239,11 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     release = experiment.release
     code = release.function if isinstance(release, BlackBox) else release
     arguments = release.arguments if isinstance(release, BlackBox) else {}
+    left_out = release.left_out if isinstance(release, BlackBox) else ()
     return {
         "release": _name(code),
         **({"arguments": as_json({**arguments})} if arguments else {}),
+        **({"left_out": sorted(left_out)} if left_out else {}),
         "pair": as_json([experiment.pair.x, experiment.pair.x_prime]),
         "seed": experiment.seed,
         "runs": runs,
@@ -273,7 +289,8 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: in
         shows, held = ([], []) if replayed else _held_values(trials, outputs)
         scores += shows
         rare = _rare_event(design, score, outputs, test_runs)
-        point = PointNull(design.claim, choice.event, [*rare, *held], design.confidence)
+        untested = None if replayed else _rare_facts(trials, scores)
+        point = PointNull(design.claim, choice.event, [*rare, *held], design.confidence, untested)
     _tolerate(trials, outputs[0])
     used = _feed(trials, design, scores, test_runs, point, curve)
     return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0, fields)
@@ -309,6 +326,17 @@ def _held_values(trials: Trials, outputs: Both) -> tuple[list[Score], list[Arm]]
         for each in held.events
     ]
     return [score or held] if arms else [], arms
+
+
+def _rare_facts(trials: Trials, scores: list[Score]) -> Arm | None:
+    """Let facts of encoded outputs be counted that hardly any output of the pilot showed."""
+    encoder = trials.experiment.encoder
+    if not isinstance(encoder, Vocabulary):
+        return None
+    counting, score = encoder.with_rare()
+    trials.experiment = replace(trials.experiment, encoder=counting)
+    scores[:] = [*(Leading(each, len(encoder.names)) for each in scores), score]
+    return Arm(Event(lower=0.5), 0.0, len(scores) - 1, label="rare facts")
 
 
 def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> list[Arm]:

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.distinguishing.one_sided_values import SHOWS_VALUE
 from dpaudit.auditing.distinguishing.output_facts import Forms, entry_name
 from dpaudit.auditing.distinguishing.scores import ColumnScore, Score, differences, score_outputs
 from dpaudit.auditing.evidence.events import Both, Direction, Event, Flags, PairCounts
 from dpaudit.certificate import Claim
 from dpaudit.mechanisms.pairs import Floats
 
+UNSEEN = "number of facts not seen before"
+"""The name of a column that no output shows as it is."""
 EXAMPLES = 3
 """Outputs that are shown."""
 MOST_FIELDS = 3
@@ -60,7 +63,8 @@ class Fields:
         rows = side.reshape(len(side), -1)
         inside = rows[event.indicator(score_outputs(score, side))][:EXAMPLES]
         told = self._telling(score, event)
-        shown = sorted([*dict.fromkeys([*told, *range(rows.shape[1])])][:MOST_FIELDS])
+        beside = [at for at in range(rows.shape[1]) if self._name(at) not in (UNSEEN, SHOWS_VALUE)]
+        shown = sorted([*dict.fromkeys([*told, *beside])][:MOST_FIELDS])
         if rows.shape[1] == 1:
             return [_number(row[0]) for row in inside]
         return [
@@ -148,7 +152,9 @@ def hardly_repeat(values: Sequence[Any]) -> bool:
     return len(values) >= FEWEST and len(set(values)) > UNIQUE * len(values)
 
 
-def rates_in_words(counts: PairCounts | None, event: Event, claim: Claim, told: str) -> str:
+def rates_in_words(
+    counts: PairCounts | None, event: Event, claim: Claim, told: str, refuted: bool
+) -> str:
     """How often the tested event happened on either side, beside what the claim allows."""
     if counts is None:
         return ""
@@ -158,9 +164,11 @@ def rates_in_words(counts: PairCounts | None, event: Event, claim: Claim, told: 
     allowed += f" and δ = {claim.delta:g} beyond" if claim.delta else ""
     what = told.rpartition(", likelier")[0] or told
     happened = f"Tested: {what}, in {100 * rates[0]:.3g} % of the runs on {one} and "
+    beyond = rates[0] > math.exp(min(claim.epsilon, 700.0)) * rates[1] + claim.delta
+    chance = "; so few runs may show that by chance" if beyond and not refuted else ""
     if not rates[1]:
-        return f"{happened}in none on {other}, where the claim allows a ratio of {allowed}."
+        return f"{happened}in none on {other}, where the claim allows a ratio of {allowed}{chance}."
     return (
         f"{happened}{100 * rates[1]:.3g} % of those on {other}: a ratio of "
-        f"{rates[0] / rates[1]:.3g}, where the claim allows {allowed}."
+        f"{rates[0] / rates[1]:.3g}, where the claim allows {allowed}{chance}."
     )

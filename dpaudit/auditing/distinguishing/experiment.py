@@ -15,6 +15,7 @@ import base64
 import contextlib
 import errno
 import json
+import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ from dpaudit.auditing.children import (
     within_time,
 )
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
+from dpaudit.auditing.distinguishing.output_facts import entry_name
 from dpaudit.auditing.distinguishing.outputs import (
     NotPlainError,
     RefusedError,
@@ -468,6 +470,7 @@ class Trials:
     _done: int = field(default=0, init=False)
     _seen: list[Both] = field(default_factory=list, init=False)
     _stage: tuple[Stage, int] = field(default=(Stage.CHECK, 0), init=False)
+    _names: tuple[str, ...] = field(default=(), init=False)
 
     def stage(
         self, stage: Stage, runs: int, scores: Sequence[Score] = ()
@@ -477,6 +480,8 @@ class Trials:
         Given scores, outputs are rows of those, shape (n, scores).
         """
         self._seen, self._stage = [], (stage, runs)
+        names = getattr(self.experiment.encoder, "names", ())
+        self._names = tuple(score.name for score in scores) if scores else names
         journal = None if stage is Stage.VOCABULARY else self.journal
         # One number in the journal for stage and vocabulary: rows of another one are not the same.
         place = stage + len(Stage) * getattr(self.experiment.encoder, "number", 0)
@@ -528,7 +533,14 @@ class Trials:
         shared = [sum(part.size for part in group) for group in groups(parts, self._stage[1])]
         xs, x_primes = zip(*self._seen, strict=True)
         both = np.concatenate(xs), np.concatenate(x_primes)
-        require_independent(both, shared, [part.size for part in parts])
+        calls, names, shape = [part.size for part in parts], self._names, both[0].shape[1:]
+
+        def name(column: int) -> str:
+            if names or math.prod(shape) == 1:
+                return names[column] if names else ""
+            return entry_name(("output", shape[1:]), column)
+
+        require_independent(both, shared, calls, name)
 
 
 def scored(both: Both, scores: Sequence[Score]) -> Both:

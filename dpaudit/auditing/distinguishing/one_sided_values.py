@@ -18,6 +18,8 @@ from dpaudit.auditing.evidence.events import Direction, Event, Flags
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
 
+SHOWS_VALUE = "value that one side alone holds"
+"""The name of the score."""
 MOST_READ = 100_000
 """Numbers of a data set that are read."""
 MOST_VALUES = 1_000
@@ -42,7 +44,7 @@ class HeldValues:
 
     numbers: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     words: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-    name: str = "value that one side alone holds"
+    name: str = SHOWS_VALUE
     method: str = "values that one side alone holds"
 
     @classmethod

@@ -98,6 +98,8 @@ Family = Callable[[float], tuple[float, float]]
 WANTED_POWER = 0.9
 GRAVEST_NOISE = 0.95
 PILOTS = 12
+RARE = 0.05
+"""Share of outputs with rare facts above which they are no exception, such as free text."""
 MANY = 50  # expected hits from which the normal law serves for a forecast
 _NO_VERDICT = "this is no verdict on the code."
 _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
@@ -372,7 +374,7 @@ class Outcome:
             details["curve"] = self.curve.details()
         if not_learned := design.not_learned(shown.shape):
             details["not_learned"] = not_learned
-        tested = self._tested(claim)
+        tested = self._tested(claim, refuted)
         if refuted and tested:
             details["tested"] = tested
         if self.fields is not None:
@@ -388,7 +390,7 @@ class Outcome:
             event=event,
             seed=experiment.seed,
             pair={"x": as_json(pair.x), "x_prime": as_json(pair.x_prime)},
-            power="" if refuted else f"{tested} {self._power(design)}".lstrip(),
+            power="" if refuted else f"{tested} {self._power(design)}{self._untested()}".lstrip(),
             details=details,
         )
 
@@ -400,12 +402,26 @@ class Outcome:
             return self.fields.in_words(self.score, event)
         return told
 
-    def _tested(self, claim: Claim) -> str:
+    def _tested(self, claim: Claim, refuted: bool) -> str:
         """How often the event of the largest bound happened."""
         if not isinstance(self.point, PointNull) or self.point.is_certain:
             return ""
         arm, told = self.point.decisive, self.point.event_in_words(self.score.name, self._told)
-        return rates_in_words(arm.counts, arm.event, claim, told)
+        return rates_in_words(arm.counts, arm.event, claim, told, refuted)
+
+    def _untested(self) -> str:
+        """How many outputs showed what hardly any of the pilot did, if these are few."""
+        arm = self.point.untested if isinstance(self.point, PointNull) else None
+        if arm is None or arm.counts is None:
+            return ""
+        shown, every = arm.counts.hits + arm.counts.other_hits, arm.counts.runs * 2
+        if not 0 < shown <= RARE * every:
+            return ""
+        return (
+            f" In {shown} of {every} outputs there was something that hardly any output of the "
+            "pilot had, such as a field, a text or a type, and that no event tested; more runs "
+            "would test it."
+        )
 
     def _facts_of_fields(self, fields: Fields) -> dict[str, Any]:
         """Outputs that show the event, and fields that differ in nearly every run."""

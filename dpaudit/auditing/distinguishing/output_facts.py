@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.outputs import EXACT, Raised, Unread, is_plain, riding
+from dpaudit.auditing.distinguishing.outputs import (
+    EXACT,
+    Partial,
+    Raised,
+    Unread,
+    is_plain,
+    riding,
+)
 from dpaudit.mechanisms.pairs import Floats
 
 Block = tuple[str, tuple[int, ...]]
@@ -54,12 +61,14 @@ class Form:
         numbers: single ones, by label; NaN is a fact as well.
         blocks: arrays of numbers, flattened.
         texts: all of it: values, keys and messages.
+        left_out: fields that are there and are not looked at.
     """
 
     facts: set[str] = field(default_factory=set)
     numbers: dict[str, float] = field(default_factory=dict)
     blocks: dict[Block, Floats] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
 
     @property
     def failed(self) -> bool:
@@ -127,7 +136,10 @@ def canonical(output: Any, *, carried: bool = False) -> Form:
     >>> form.numbers["length of output['b']"], list(form.blocks)
     (2.0, [("output['b']", ())])
     """
-    reader = _Reader(carried)
+    left_out = frozenset[str]()
+    if isinstance(output, Partial):
+        output, left_out = output.output, output.left_out
+    reader = _Reader(carried, left_out)
     reader.read("output", output)
     if reader.room < 0:
         reader.form.facts.add(f"the rest of output is as it is\0{reader.rest.hexdigest()}")
@@ -135,12 +147,16 @@ def canonical(output: Any, *, carried: bool = False) -> Form:
 
 
 class _Reader:
-    def __init__(self, carried: bool = False) -> None:
+    def __init__(self, carried: bool, left_out: frozenset[str]) -> None:
         self.form, self.room, self.depth, self.carried = Form(), MOST, 0, carried
+        self.left_out = left_out
         self.rest = hashlib.blake2b()
 
     def read(self, label: str, value: Any) -> None:
         """Add what a value is."""
+        if label in self.left_out:
+            self.form.left_out.add(label)
+            return
         self.depth += 1
         try:
             if self.depth > DEEPEST:
@@ -295,6 +311,8 @@ class _Reader:
             for place, each in enumerate(values):
                 self.read(entry_name((label, rest), place), each)
             return
+        if any(name.startswith(f"{label}[") for name in self.left_out):
+            values = floats = self._without(label, rest, floats.copy())
         self.form.blocks[label, rest] = floats
         for odd, what in ((np.isnan(floats), "NaN"), ((floats == 0) & np.signbit(floats), "-0.0")):
             places = np.flatnonzero(odd)
@@ -309,6 +327,14 @@ class _Reader:
                 self.form.blocks[f"(last 32 bits of {label})", rest] = np.array(low, np.float64)
                 self.form.blocks[f"(last bits of {label})", rest] = np.array(low, np.float64) % 2
                 self.hidden(f"{label} is made of certain numbers", *map(str, values))
+
+    def _without(self, label: str, rest: tuple[int, ...], floats: Floats) -> Floats:
+        """The same entries, with 0 in place of those that are left out."""
+        for place in range(len(floats)):
+            if (name := entry_name((label, rest), place)) in self.left_out:
+                self.form.left_out.add(name)
+                floats[place] = 0.0
+        return floats
 
     def _object(self, label: str, value: Any) -> None:
         if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a frame of pandas or polars

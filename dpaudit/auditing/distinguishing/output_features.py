@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.event_description import unique_fields
+from dpaudit.auditing.distinguishing.event_description import UNSEEN, unique_fields
 from dpaudit.auditing.distinguishing.one_sided_values import NOTHING_HELD, HeldValues
 from dpaudit.auditing.distinguishing.output_facts import Block, Form, Forms, canonical, entry_name
 from dpaudit.auditing.distinguishing.scores import (
@@ -118,6 +118,8 @@ class Vocabulary:
         held: values of one side alone; where there are any, whether one is shown is a column.
         own: scores of outputs as they are, which are the last columns.
         unique: fields that differ in nearly every run.
+        common: facts that were seen more than once.
+        counts_rare: whether the number of facts that are not common is a further column, the last.
     """
 
     facts: tuple[str, ...]
@@ -129,12 +131,14 @@ class Vocabulary:
     held: HeldValues = NOTHING_HELD
     own: tuple[OutputScore, ...] = ()
     unique: tuple[str, ...] = ()
+    common: frozenset[str] = frozenset()
+    counts_rare: bool = False
 
     @classmethod
     def of(cls, x: Forms, x_prime: Forms, held: HeldValues = NOTHING_HELD) -> Vocabulary:
         """From outputs on both sides that no test will use again."""
-        facts, seen = _chosen_facts(x, x_prime)
-        made = cls(facts, *_chosen_numbers((x, x_prime)), seen, held=held)
+        facts, seen, common = _chosen_facts(x, x_prime)
+        made = cls(facts, *_chosen_numbers((x, x_prime)), seen, held=held, common=common)
         rows = [made._rows(side) for side in (x, x_prime)]
         told, both = differences(*rows), np.concatenate(rows)
         told[: len(facts)] /= [HIDDEN if "\0" in fact else HIDDEN**2 for fact in facts]
@@ -150,7 +154,7 @@ class Vocabulary:
         every = [fact.partition("\0")[0] for fact in self.facts]
         every += [*self.numbers, *(entry_name(*each) for each in self.entries)]
         every += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
-        every += ["number of facts not seen before"]
+        every += [UNSEEN]
         held = [self.held.name] if self.held.events else []
         return (*(every[at] for at in self.kept), *held, *(each.name for each in self.own))
 
@@ -168,6 +172,10 @@ class Vocabulary:
         """Whether an output shows a value of one side alone."""
         return ColumnScore(len(self.kept), self.held.name)
 
+    def with_rare(self) -> tuple[Vocabulary, ColumnScore]:
+        """One that counts rare facts as well, and their number as a score."""
+        return replace(self, counts_rare=True), ColumnScore(len(self.names), "number of rare facts")
+
     @property
     def number(self) -> int:
         """Another one for another vocabulary."""
@@ -176,11 +184,14 @@ class Vocabulary:
 
     def __call__(self, outputs: Sequence[Any]) -> Floats:
         """Outputs as rows, shape (n, columns)."""
-        rows = self.rows(map(canonical, outputs))
-        if not self.own:
-            return rows
-        given = np.array([[each.of(output) for each in self.own] for output in outputs])
-        return np.column_stack([rows, np.where(np.isnan(given), 0.0, given)])
+        every = [canonical(output) for output in outputs]
+        rows = [self.rows(every)]
+        if self.own:
+            given = np.array([[each.of(output) for each in self.own] for output in outputs])
+            rows.append(np.where(np.isnan(given), 0.0, given))
+        if self.counts_rare:
+            rows.append(np.array([[float(len(form.facts - self.common))] for form in every]))
+        return np.column_stack(rows)
 
     def rows(self, outputs: Iterable[Form]) -> Floats:
         """The same of their forms."""
@@ -211,8 +222,10 @@ def _known(value: Any, fill: float) -> float:
     return fill if value is None or value != value else float(value)
 
 
-def _chosen_facts(x: Forms, x_prime: Forms) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Those whose rates differ most, and all that were seen."""
+def _chosen_facts(
+    x: Forms, x_prime: Forms
+) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
+    """Those whose rates differ most, all that were seen, and all that were seen more than once."""
     counts = [Counter(fact for form in side for fact in form.facts) for side in (x, x_prime)]
     every = counts[0] + counts[1]
 
@@ -223,7 +236,9 @@ def _chosen_facts(x: Forms, x_prime: Forms) -> tuple[tuple[str, ...], frozenset[
 
     varied = sorted(fact for fact, count in every.items() if 1 < count < len(x) + len(x_prime))
     best = sorted(varied, key=clarity, reverse=True)[:MOST_FACTS]
-    return tuple(best), frozenset(fact for fact, _ in every.most_common(MOST_SEEN))
+    seen = every.most_common(MOST_SEEN)
+    common = frozenset(fact for fact, count in seen if count > 1)
+    return tuple(best), frozenset(fact for fact, _ in seen), common
 
 
 def _chosen_numbers(

@@ -83,6 +83,19 @@ class Raised:
     message: str
 
 
+@dataclass(frozen=True)
+class Partial:
+    """An output of which some fields are not looked at.
+
+    Attributes:
+        output: all of it.
+        left_out: names of these fields, such as ``output['served_at']``.
+    """
+
+    output: Any
+    left_out: frozenset[str]
+
+
 def attempt(call: Callable[[], Any]) -> Any:
     """Return what a call gives, or what it raises; dpaudit's own exceptions are passed on.
 
@@ -350,6 +363,7 @@ class BlackBox(Checked):
         function: the code under attack.
         timeout: seconds that one run may take; None for any time.
         arguments: values of further parameters, by name.
+        left_out: fields of an output that are not looked at, by name.
         batched: whether a call makes several runs.
         takes_rng: whether it takes a generator.
 
@@ -360,6 +374,7 @@ class BlackBox(Checked):
     function: Callable[..., Any]
     timeout: Positive | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
     batched: bool = field(init=False)
     takes_rng: bool = field(init=False)
     _rng_by_name: bool = field(init=False, repr=False)
@@ -424,9 +439,12 @@ class BlackBox(Checked):
         given = {**self.arguments, **({"rng": rng} if self._rng_by_name else {})}
         places = (rng,) if self.takes_rng and not self._rng_by_name else ()
         limit = None if self.timeout is None else self.timeout * size
-        if self.batched:
-            return within_time(limit, lambda: self.function(data, *places, size=size, **given))
-        return [within_time(limit, lambda: self.function(data, *places, **given))]
+        sizes = {"size": size} if self.batched else {}
+        made = within_time(limit, lambda: self.function(data, *places, **sizes, **given))
+        if not self.left_out:
+            return made if self.batched else [made]
+        outputs = singles(made, size) if self.batched else [made]
+        return [Partial(output, self.left_out) for output in outputs]
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

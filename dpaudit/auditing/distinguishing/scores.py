@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.outputs import Raised, ScoreError
+from dpaudit.auditing.distinguishing.outputs import Partial, Raised, ScoreError
 from dpaudit.auditing.evidence.events import Event
 from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Mechanism
@@ -81,6 +81,33 @@ class Identity:
     def __call__(self, outputs: Floats) -> Floats:
         """The outputs, shape (n,) or (n, 1, …)."""
         return outputs.reshape(len(outputs))
+
+
+@dataclass(frozen=True)
+class Leading:
+    """A score of the first columns of rows that have others beside.
+
+    Attributes:
+        score: of rows with these columns alone.
+        width: how many they are.
+    """
+
+    score: Score
+    width: int
+
+    @property
+    def name(self) -> str:
+        """That of the score."""
+        return self.score.name
+
+    @property
+    def method(self) -> str:
+        """That of the score."""
+        return self.score.method
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The scores of rows, shape (n,)."""
+        return self.score(outputs[:, : self.width])
 
 
 @dataclass(frozen=True)
@@ -224,6 +251,7 @@ class OutputScore:
         Raises:
             ScoreError: if the function raises, or gives no number.
         """
+        output = output.output if isinstance(output, Partial) else output
         if isinstance(output, Raised):
             return math.nan
         try:

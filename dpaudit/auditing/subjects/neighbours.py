@@ -148,7 +148,8 @@ def patterns(relation: Relation | None, constants: Iterable[float] = ()) -> Iter
     step: float = relation.radius if isinstance(relation, MetricBall) else 1
     fixed = isinstance(relation, AddRemove | ZeroOut)
     for x in ([level] * size for size in SIZES for level in (0, 1)):
-        told, rest = f"{len(x)} equal numbers", len(x) - 1
+        rest = len(x) - 1
+        told = f"{len(x)} equal numbers" if rest else "a list of one number"
         if fixed and (rest or isinstance(relation, ZeroOut)):  # an empty list is another matter
             yield AuditPair(x, x[1:] if isinstance(relation, AddRemove) else [0, *x[1:]], told)
         if fixed:

@@ -602,6 +602,12 @@ def keys(x, rng):
 def added(numbers, rng):
     return sum(numbers) + rng.laplace()
 
+def number(rows, rng):
+    return len(rows) + rng.laplace(0, 0.1)
+
+def rows(rows, rng):
+    return len(rows) + rng.laplace()
+
 def words(text, rng):
     return len(text.split())
 """
@@ -652,6 +658,24 @@ class TestNeighbours:
         wrong = hunted("vector", execution=SHORT, relation="each")
         assert wrong.exit_code == 1
         assert len(wrong.record.pair["x"]) > 1
+
+    def test_a_missing_row_is_named_where_no_relation_is_stated(self, hunted):
+        """The verdict is of pairs of equal length; what a missing row shows stands beside it."""
+        wrong = hunted("number", execution=SHORT)
+        assert wrong.exit_code == 0
+        told = wrong.record.details["neighbours"]
+        assert "With one row less, 2000 runs show ε ≥ " in told
+        assert told.endswith("give --relation add-remove")
+        assert hunted("number", execution=SHORT, relation="add-remove").exit_code == 1
+        right = hunted("rows", execution=SHORT)
+        assert "one row less" not in right.record.details["neighbours"]
+
+    def test_a_missing_row_of_data_is_named_too(self, hunted, tmp_path):
+        (tmp_path / "rows.csv").write_text("age,name\n30,a\n40,b\n20,c\n")
+        wrong = hunted("number", execution=SHORT, data="rows.csv")
+        assert "With one row less, " in wrong.record.details["neighbours"]
+        right = hunted("rows", execution=SHORT, data="rows.csv")
+        assert right.record.details["neighbours"].startswith("no row is added or removed")
 
     def test_neighbours_of_data(self, hunted, tmp_path):
         (tmp_path / "rows.csv").write_text("age,name\n30,a\n40,b\n20,c\n")

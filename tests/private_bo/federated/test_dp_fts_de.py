@@ -267,7 +267,7 @@ def test_public_weights_may_be_given() -> None:
 
 
 def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="84574 are needed; give more, or a smaller epsilon"):
+    with pytest.raises(InputError, match="84574 are needed, so give more"):
         audited("private_bo:DPFTSDE")
 
 

@@ -1,11 +1,13 @@
 """What is told of an event, and of fields that differ in nearly every run."""
 
 import hashlib
+import itertools
+import re
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditPair, Claim, InputError
+from dpaudit import AuditPair, Claim, InconclusiveError, InputError, Laplace
 from dpaudit.auditing import BlackBox, audit_release
 from dpaudit.auditing.distinguishing.event_description import Fields, is_unique, rates_in_words
 from dpaudit.auditing.distinguishing.scores import ColumnScore, FixedScore, Identity
@@ -70,16 +72,35 @@ def test_the_last_line_says_what_was_tested_and_what_was_not():
 def test_rates_are_told_of_the_side_on_which_they_were_counted():
     counts = PairCounts(50, 100, 20, 100)
     event = Event(lower=1.0, direction=Direction.BACKWARD)
-    words = rates_in_words(counts, event, Claim(1.0, 0.01), "output ≥ 1, likelier under x'")
+    words = rates_in_words(counts, event, Claim(1.0, 0.01), "output ≥ 1, likelier under x'", True)
     assert words == (
         "Tested: output ≥ 1, in 50 % of the runs on x' and 20 % of those on x: a ratio of 2.5, "
         "where the claim allows 2.72 and δ = 0.01 beyond."
     )
-    none = rates_in_words(PairCounts(1, 4, 0, 4), event, Claim(1.0), "it")
+    none = rates_in_words(PairCounts(1, 4, 0, 4), event, Claim(1.0), "it", True)
     assert none.endswith(
         "it, in 25 % of the runs on x' and in none on x, where the claim allows a ratio of 2.72."
     )
-    assert rates_in_words(None, event, Claim(1.0), "it") == ""
+    assert rates_in_words(None, event, Claim(1.0), "it", True) == ""
+
+
+@pytest.mark.parametrize(
+    ("hits", "delta", "chance"),
+    [((6, 2), 0.0, True), ((5, 2), 0.0, False), ((6, 2), 0.1, False), ((1, 0), 0.0, True)],
+)
+def test_a_ratio_beyond_the_claim_that_refutes_nothing_is_said_to_be_chance(hits, delta, chance):
+    counts = PairCounts(hits[0], 10, hits[1], 10)
+    words = rates_in_words(counts, Event(lower=1.0), Claim(1.0, delta), "it", False)
+    assert words.endswith("; so few runs may show that by chance.") is chance
+
+
+def test_rare_fields_that_no_event_tested_are_counted():
+    def rare(data, rng):
+        return {"n": data[0] + rng.laplace(), **({"trace": 1} if rng.random() < 0.001 else {})}
+
+    told = audit(rare, runs=4000, seed=5).power
+    assert re.search(r" In \d+ of 6000 outputs there was something that hardly any output", told)
+    assert "hardly any" not in audit(lambda data, rng: {"n": data[0] + rng.laplace()}).power
 
 
 def seeded(data, rng):
@@ -122,6 +143,66 @@ def test_a_field_is_declared_for_what_it_is():
     assert told == {"output['seed']": "random", "output['nonce']": "undeclared"}
     with pytest.raises(InputError, match="which does not differ in nearly every run"):
         ask(**{"output['count']": "seed"})
+
+
+CLOCK = itertools.count(1_700_000_000.25, 0.001)
+
+
+def stamped(data):
+    return {"at": next(CLOCK), "n": data[0] + RNG().laplace()}
+
+
+def stamped_row(data):
+    return [data[0] + RNG().laplace(), next(CLOCK)]
+
+
+def stamped_text(data):
+    return {"at": f"{next(CLOCK):.3f} UTC", "n": data[0] + RNG().laplace()}
+
+
+def leaking_stamp(data):
+    return {"at": next(CLOCK), "n": data[0] + RNG().laplace(scale=0.1)}
+
+
+def at_once(function, **fields):
+    execution = Execution(runs=1500, seed=1, confidence=1 - 1e-6)
+    return attack(
+        AuditRequest(function, pair=PAIR, epsilon=1.0, fields=fields, execution=execution)
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (stamped, "output['at']"),
+        (stamped_row, "output[1]"),
+        (stamped_text, "output['at']"),
+        (leaking_stamp, "output['at']"),
+    ],
+)
+def test_a_clock_is_named_and_is_left_out_where_it_is_declared(function, name):
+    with pytest.raises(InconclusiveError, match=re.escape(f'--field "{name}=time".')):
+        at_once(function)
+    record = at_once(function, **{name: "time"})
+    assert record.refuted is (function is leaking_stamp)
+    assert record.details["unique_fields"] == {name: "time"}
+    assert name not in record.event
+
+
+@pytest.mark.parametrize("name", ["output['when']", "output", "at"])
+def test_a_clock_that_no_output_has_is_refused(name):
+    with pytest.raises(
+        InputError, match=r"--field names .*(no output has|all of the output)"
+    ):
+        at_once(stamped, **{name: "time"})
+
+
+def test_nothing_is_left_out_of_what_a_mechanism_releases():
+    request = AuditRequest(
+        Laplace(1.0), pair=AuditPair(0, 1), epsilon=1.0, fields={"output": "time"}
+    )
+    with pytest.raises(InputError, match="of the output of a function"):
+        attack(request)
 
 
 @pytest.mark.parametrize(
