@@ -4,7 +4,8 @@ They are written as people outside this package write them: an analyst in a hosp
 developer, a data engineer, a machine-learning engineer. Twenty claims are false and twenty are
 true. The true ε of each is known in real arithmetic, for the pair it is audited on and at the
 claimed δ; it is ``inf`` where no ε holds. The command audits each function as the pages show it,
-with the default runs, one at a time, and prints a table in Markdown::
+with the default runs, one at a time. Where an audit has no answer and says what to add (a field
+that is a time, or so many runs), it is asked once more with that. It prints a table in Markdown::
 
     python -m tests.benchmarks.strangers_functions [--only NAME] [--keep FOLDER]
 """
@@ -12,6 +13,7 @@ with the default runs, one at a time, and prints a table in Markdown::
 import argparse
 import collections
 import datetime
+import functools
 import json
 import math
 import os
@@ -440,16 +442,29 @@ def _arguments(case: Case) -> list[str]:
     return [*given, "--delta", str(case.delta)] if case.delta else given
 
 
+def _advice(told: str) -> list[str]:
+    """What an audit without an answer says to add: a field that is a time, or more runs."""
+    if field := re.search(r'--field "(.+=time)"', told):
+        return ["--field", field[1]]
+    if runs := re.search(r"at least (\d+) are needed, so give more", told):
+        return ["--runs", runs[1]]
+    return []
+
+
 def _audit(case: Case) -> dict[str, Any]:
-    """Audit one function as a command does, and read what a person reads."""
+    """Audit one function as a command does, once more as that says, and read what it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "dpaudit", *_arguments(case)],
+    command = [sys.executable, "-m", "dpaudit", *_arguments(case)]
+    ask = functools.partial(
+        subprocess.run,
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "4000", "NO_COLOR": "1"},
         check=False,
     )
+    done = ask(command)
+    if advice := _advice(done.stderr):
+        done = ask(command + advice)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     lines = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     rows = {line[:11].strip(): line[11:].strip() for line in lines}
