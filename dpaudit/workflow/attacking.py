@@ -231,13 +231,13 @@ class AuditOutcome:
     def exit_code(self) -> int:
         """1 if the audit refutes what it tested, or contradicts the subject's own claim.
 
-        Else 2 if the rehearsal found an error, or the code fails at one end of some pair alone, and
-        0 otherwise.
+        Else 2 if the rehearsal found an error, if the code fails at one end of some pair alone, or
+        if no event was tested, as all outputs are alike; and 0 otherwise.
         """
         own = self.target.claim
         if self.record.refuted or (own is not None and contradicts(self.record, own)):
             return 1
-        if "one_sided" in self.record.details:
+        if not {"one_sided", "untested"}.isdisjoint(self.record.details):
             return 2
         return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,9 @@ MOST_RUNS = 2**17
 """On either side; of more, the first."""
 MOST_COLUMNS = 16
 SEED = 20_26
+DAY = 86_400.0
+FALLS, RISES = 0.01, 0.01
+"""Share of runs after which a clock or a counter may fall at most, and must rise at least."""
 FIELD = re.compile(r"\boutput(?:\[[^\]]*\]|\.\w+)+")
 """The first field of an output that the name of a column speaks of."""
 
@@ -42,6 +46,7 @@ class _Evidence:
     shown: str
     log_chance: float
     column: str = ""
+    clock: bool = False
 
 
 def require_independent(
@@ -70,13 +75,14 @@ def require_independent(
     raise InconclusiveError(
         f"runs are not independent: {worst.what}{of} {worst.shown}, which independent runs show "
         f"with probability below 1e{power}; so neither a bound nor its absence means anything, "
-        f"and every run needs noise of its own.{_remedy(worst.column)}"
+        f"and every run needs noise of its own.{_remedy(tests)}"
     )
 
 
-def _remedy(column: str) -> str:
-    """Return how a field is left out that is no noise, if a part of an output is to blame."""
-    found = FIELD.search(column)
+def _remedy(tests: Sequence[_Evidence]) -> str:
+    """Return how a field is left out that is a clock by its values, if there is one."""
+    fields = (FIELD.search(test.column) for test in tests if test.clock)
+    found = next(filter(None, fields), None)
     if found is None:
         return ""
     option = f'--field "{found.group()}=time"'
@@ -92,8 +98,20 @@ def _tests(
     rng = np.random.default_rng(SEED)
     flat = [side.reshape(len(side), -1) for side in both]
     for column in some_columns(flat[0].shape[1]):
-        for test in _of_column([side[:, column] for side in flat], processes, calls, rng):
-            yield replace(test, column=name(column))
+        values = [side[:, column] for side in flat]
+        clock = all(map(_is_clock, values))
+        for test in _of_column(values, processes, calls, rng):
+            yield replace(test, column=name(column), clock=clock)
+
+
+def _is_clock(values: Floats) -> bool:
+    """Tell whether values are about now in some unit, or grow from run to run as no noise does."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return False
+    steps, now = np.diff(values), time.time()
+    if any((np.abs(values / unit - now) < DAY).all() for unit in (1, 1e3, 1e6, 1e9)):
+        return True
+    return bool(np.mean(steps < 0) <= FALLS and np.mean(steps > 0) >= RISES)
 
 
 def _of_column(

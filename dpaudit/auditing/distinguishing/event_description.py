@@ -101,6 +101,12 @@ class Fields:
         columns = self._rows().T[:MOST_ENTRIES]
         return [self._name(at) for at, column in enumerate(columns) if is_unique(column)]
 
+    @property
+    def constant(self) -> bool:
+        """Whether all outputs are alike."""
+        rows = self._rows()
+        return bool((rows == rows[:1]).all())
+
     def _rows(self) -> Floats:
         return np.concatenate([side.reshape(len(side), -1) for side in self.outputs])
 

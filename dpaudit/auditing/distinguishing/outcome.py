@@ -369,6 +369,8 @@ class Outcome:
         }
         if experiment.own_randomness:
             details["own_randomness"] = "the code draws its own; this audit cannot be replayed"
+        if self.fields is not None and self.fields.constant and not refuted:
+            details["untested"] = True
         if self.curve is not None:
             details["error_rates"]["curve"] = design.curve_error
             details["curve"] = self.curve.details()

@@ -605,6 +605,9 @@ def added(numbers, rng):
 def number(rows, rng):
     return len(rows) + rng.laplace(0, 0.1)
 
+def constant(rows, rng):
+    return {"version": 3}
+
 def rows(rows, rng):
     return len(rows) + rng.laplace()
 
@@ -669,6 +672,9 @@ class TestNeighbours:
         assert hunted("number", execution=SHORT, relation="add-remove").exit_code == 1
         right = hunted("rows", execution=SHORT)
         assert "one row less" not in right.record.details["neighbours"]
+
+    def test_code_whose_outputs_are_all_alike_ends_with_nothing_concluded(self, hunted):
+        assert hunted("constant", execution=SHORT, pair=("[1]", "[2]")).exit_code == 2
 
     def test_a_missing_row_of_data_is_named_too(self, hunted, tmp_path):
         (tmp_path / "rows.csv").write_text("age,name\n30,a\n40,b\n20,c\n")

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import re
+import time
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_a_field_is_declared_for_what_it_is():
         ask(**{"output['count']": "seed"})
 
 
-CLOCK = itertools.count(1_700_000_000.25, 0.001)
+CLOCK, STEPS = itertools.count(1_700_000_000.25, 0.001), itertools.count()
 
 
 def stamped(data):
@@ -189,11 +190,42 @@ def test_a_clock_is_named_and_is_left_out_where_it_is_declared(function, name):
     assert name not in record.event
 
 
+def noise_by_the_clock(data):
+    """The noise follows from a clock that stands still for 50 runs, and is no clock itself."""
+    at = next(STEPS) // 50
+    return {"at": "today", "n": data[0] + RNG(at).laplace()}
+
+
+def test_noise_that_repeats_is_not_taken_for_a_clock():
+    with pytest.raises(InconclusiveError, match="runs are not independent") as caught:
+        at_once(noise_by_the_clock)
+    assert "--field" not in str(caught.value)
+
+
+def test_whole_seconds_are_taken_for_a_clock():
+    start = int(time.time())
+
+    def seconds(data):
+        return {"at": start + next(STEPS) // 50, "n": data[0] + RNG().laplace()}
+
+    with pytest.raises(InconclusiveError, match=re.escape("--field \"output['at']=time\".")):
+        at_once(seconds)
+
+
+def constant(data):
+    return {"at": next(CLOCK), "version": 3}
+
+
+def test_an_audit_that_tested_no_event_concludes_nothing():
+    record = at_once(constant, **{"output['at']": "time"})
+    assert not record.refuted
+    assert record.details["untested"] is True
+    assert "No event was tested" in record.power
+
+
 @pytest.mark.parametrize("name", ["output['when']", "output", "at"])
 def test_a_clock_that_no_output_has_is_refused(name):
-    with pytest.raises(
-        InputError, match=r"--field names .*(no output has|all of the output)"
-    ):
+    with pytest.raises(InputError, match=r"--field names .*(no output has|all of the output)"):
         at_once(stamped, **{name: "time"})
 
 
