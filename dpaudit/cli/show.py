@@ -247,7 +247,8 @@ def _audit_line(record: AuditRecord) -> str:
 
 def _pair(pair: Any) -> str:
     ends = (pair["x"], pair["x_prime"]) if isinstance(pair, dict) and "x" in pair else (pair, "")
-    return " against ".join(f"{_value(end):.30}" for end in ends if end != "")
+    shown = (_value(end) for end in ends if end != "")
+    return " against ".join(f"{each[:29]}…" if len(each) > 30 else each for each in shown)
 
 
 def _claim(outcome: AuditOutcome) -> str:
@@ -273,6 +274,10 @@ def audit(outcome: AuditOutcome) -> None:
         facts.add_row("", f"where {escape(near)}")
     facts.add_row("attacked", escape(outcome.name))
     facts.add_row("claim", escape(_claim(outcome)))
+    if relation := record.details.get("relation"):
+        unit = record.details["unit"]
+        of = "" if unit == "data set" else f", of one {unit}"
+        facts.add_row("relation", escape(f"{_value(relation)}{of}"))
     facts.add_row("lower bound", f"ε ≥ {bound} at δ = {record.delta:g} ({confidence})")
     facts.add_row("pair", escape(_pair(record.pair)))
     if why := record.details.get("why_this_pair"):

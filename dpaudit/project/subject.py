@@ -195,6 +195,20 @@ class Subject(ABC):
 LARGEST = 10**9
 
 
+def source_of(subject: Subject, data: str | None) -> str:
+    """Return the name or path of the data that a subject loads: its default where none is given.
+
+    Raises:
+        InputError: if a path by its ending is no file: a subject whose ``load`` looks at no file
+            would run on other data than its user named.
+    """
+    if data is None:
+        return subject.default_data
+    if Path(data).suffix.lower() in _READERS and not Path(data).exists():
+        raise InputError(f"--data {data!r:.80} does not exist; give the path of a file.")
+    return data
+
+
 def read_data(path: str) -> Any:
     """JSON as it is, ``.npy`` as an array, Parquet as a frame of pandas, CSV as a list of rows.
 

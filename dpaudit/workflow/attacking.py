@@ -9,7 +9,9 @@ request has one answer.
 from __future__ import annotations
 
 import math
+import operator
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -76,7 +78,12 @@ MOST_PAIRS = 60
 CONSTANTS = 8
 LOOK_RUNS, LOOK_CONFIDENCE = 2_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
-ONE_MOVES = "one number moves by 1; if all may, as answers to queries do, give --relation each"
+ONE_MOVES = (
+    "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
+    "answers to queries do, --relation each"
+)
+FURTHER = "one number moves by 1; if it may move further, give --pair or --data"
+NOTHING_MOVED = "no pair that was tried moves the output visibly, so give --pair"
 ALL_MOVE = "each number may move by 1"
 SAME_NUMBER = "no row is added or removed; if one may be, give --relation add-remove"
 
@@ -118,11 +125,18 @@ def hypothesis(request: AuditRequest) -> Hypothesis:
     if claim is None:
         raise InputError("--epsilon is missing; give the claimed ε, another --claim, or --plan.")
     opaque = Opaque(record.name[:80], claim.epsilon, claim.delta)
-    about = PrivacyUnit("data set" if unit is None else unit), near or ReplaceOne()
+    about = PrivacyUnit("data set" if unit is None else unit), near or _relation_of(request.pair)
     declared = Plan.of(Invocation(opaque, 1.0, *about, TrustModel.CENTRAL, at="release"))
     details = {"null": null(claim, claim.curve), "target": "function", "unit": str(about[0])}
     details["relation"] = about[1].to_dict()
     return Hypothesis(claim, claim.curve, Target(record, declared, claim, (), ()), near, details)
+
+
+def _relation_of(pair: AuditPair | None) -> Relation:
+    """The relation that a pair shows: lists of different lengths are no replacement."""
+    ends = () if pair is None else (pair.x, pair.x_prime)
+    sizes = {len(end) for end in ends if isinstance(end, list | tuple)}
+    return AddRemove() if len(sizes) > 1 else ReplaceOne()
 
 
 def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesis:
@@ -163,7 +177,9 @@ def candidates(
     constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
     # Moved, a missing or a zeroed entry would be another size.
     moved = None if isinstance(relation, AddRemove | ZeroOut) else around
-    told = {} if relation is not None else {"neighbours": ALL_MOVE if each else ONE_MOVES}
+    told = {"neighbours": ALL_MOVE if each else ONE_MOVES} if relation is None else {}
+    if isinstance(relation, ReplaceOne):
+        told = {"neighbours": FURTHER}
     near = relation if each else relation or ReplaceOne()
     return list(patterns(near, constants)), moved, told
 
@@ -301,9 +317,10 @@ def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> Audi
         execution = replace(request.execution, seed=found.seed)
         request, pair = replace(request, execution=execution), found.pair
     record = attack_code(request, release, pair, about.claim, about.curve, request.target)
-    searched = request.pair is None and about.relation is None and not record.refuted
-    if searched and (missing := _with_a_row_missing(request, release, about)):
-        told["neighbours"] = missing
+    if request.pair is None and not record.refuted:
+        told |= _limits_of_search(request, release, about, record, told.get("neighbours", ""))
+    elif request.pair is not None and (apart := _apart(request.pair)):
+        told["why_this_pair"] = apart
     told |= {"target": "command"} if request.command else {}
     return outcome_of(request, about, record, {**record.details, **about.details, **told})
 
@@ -328,6 +345,35 @@ def _searched(
         tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
         raise InputError(f"{tried}: {error}") from None
     return found, told | search_details(found)
+
+
+def _limits_of_search(
+    request: AuditRequest, release: BlackBox, about: Hypothesis, record: AuditRecord, near: str
+) -> dict[str, Any]:
+    """Return what is told of neighbours that the search did not try, or tried in vain."""
+    missing = "" if about.relation else _with_a_row_missing(request, release, about)
+    if record.epsilon_lower:
+        return {"neighbours": missing or near} if missing or near else {}
+    others = [] if request.data else ["--data"]
+    others += [] if about.relation else ["--relation add-remove"]
+    found = " or ".join([NOTHING_MOVED, *others])
+    return {"neighbours": f"{found}; {missing}" if missing else found, "untested": True}
+
+
+def _apart(pair: AuditPair) -> str:
+    """Say in how many entries two lists differ, if in more than one neighbour's."""
+    ends = [
+        each.tolist() if isinstance(each, np.ndarray) else each for each in (pair.x, pair.x_prime)
+    ]
+    if not all(isinstance(each, list | tuple) for each in ends):
+        return ""
+    x, other = (Counter(map(repr, each)) for each in ends)
+    differ = max((x - other).total(), (other - x).total())
+    if len(ends[0]) == len(ends[1]):
+        differ = sum(map(operator.ne, map(repr, ends[0]), map(repr, ends[1])))
+    if differ <= 1:
+        return ""
+    return f"they differ in {differ} entries, so make sure that one unit can change them all"
 
 
 def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothesis) -> str:

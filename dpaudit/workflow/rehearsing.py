@@ -32,6 +32,7 @@ from dpaudit.plan import Invocation, Plan
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.foreign import foreign
+from dpaudit.project.subject import source_of
 from dpaudit.project.targets import Target, configuration, find_subject, parse_settings
 from dpaudit.rehearsal.loading import loading_findings, public_findings
 from dpaudit.rehearsal.neighbours import moves
@@ -87,7 +88,7 @@ def replay_subject(
     subject = find_subject(name, parse_settings(settings))
     if not subject.sees_rows:
         raise InputError(f"{name:.80} {_NO_ROWS}")
-    source = subject.default_data if data is None else data
+    source = source_of(subject, data)
     found = False
     with foreign(name):
         loaded = subject.load(source, np.random.default_rng([seed, 0]))
@@ -170,7 +171,7 @@ def rehearse_subject(
         return RehearsalOutcome.impossible("The subject has no run; define run and load.")
     if kind.load is Subject.load:
         return RehearsalOutcome.impossible("The subject has no data to run on; define load.")
-    source = subject.default_data if data is None else data
+    source = source_of(subject, data)
     plan = plan or subject.plan()
     try:
         with foreign(name):

@@ -36,6 +36,7 @@ from dpaudit.ledger import (
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
+from dpaudit.project.subject import source_of
 from dpaudit.project.targets import Target, certified, find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.reporting.text import visible
@@ -292,7 +293,7 @@ def run_target(
         prepared(folder)
     seed = options.seed
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
-    data = target.subject.default_data if options.data is None else options.data
+    data = source_of(target.subject, options.data)
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
     rehearsal = None

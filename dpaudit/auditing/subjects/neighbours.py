@@ -60,6 +60,8 @@ CLEAREST = 6
 BEYOND = 10.0
 """How far beyond a clip its effect is probed, in units of the clip."""
 SIZES = (1, 2, 5, 10)
+FEW = 3
+"""Numbers in a list of constants of the code."""
 REACH = (0.05, 1000.0)
 PLACES = (*range(-10, 11), *(sign * round(12 * 1.6**k) for k in range(10) for sign in (-1, 1)))
 
@@ -146,14 +148,13 @@ def patterns(relation: Relation | None, constants: Iterable[float] = ()) -> Iter
         constants: numbers of the code, near which numbers are tried too.
     """
     step: float = relation.radius if isinstance(relation, MetricBall) else 1
-    fixed = isinstance(relation, AddRemove | ZeroOut)
-    for x in ([level] * size for size in SIZES for level in (0, 1)):
+    near = [*constants]
+    if isinstance(relation, AddRemove | ZeroOut):
+        yield from _fixed_patterns(relation, near)
+        return
+    for x in _equal_numbers(near):
         rest = len(x) - 1
         told = f"{len(x)} equal numbers" if rest else "a list of one number"
-        if fixed and (rest or isinstance(relation, ZeroOut)):  # an empty list is another matter
-            yield AuditPair(x, x[1:] if isinstance(relation, AddRemove) else [0, *x[1:]], told)
-        if fixed:
-            continue
         ways: dict[str, list[float]] = {"one apart": [step, *[0] * rest]}
         if relation is None and rest:
             ways["all apart"] = [1] * len(x)
@@ -163,10 +164,25 @@ def patterns(relation: Relation | None, constants: Iterable[float] = ()) -> Iter
             for sign in (1, -1):
                 other = [a + sign * b for a, b in zip(x, way, strict=True)]
                 yield AuditPair(x, other, f"{told}, {why}")
-    for place in (
-        () if fixed else (*PLACES, *(c + k * step / 2 for c in constants for k in (-1, 0)))
-    ):
+    for place in (*PLACES, *(c + k * step / 2 for c in near for k in (-1, 0))):
         yield AuditPair(place, place + step, "one number, one apart")
+
+
+def _equal_numbers(constants: Sequence[float]) -> Iterator[Sequence[float]]:
+    """Lists of equal numbers: 0 or 1 of each size, and few of each constant of the code."""
+    yield from ([level] * size for size in SIZES for level in (0, 1))
+    yield from ([level] * FEW for level in constants if level not in (0, 1))
+
+
+def _fixed_patterns(relation: Relation, constants: Sequence[float]) -> Iterator[AuditPair]:
+    """Lists of which the first number is missing or becomes 0."""
+    odd = ([one, *[other] * (FEW - 1)] for c in constants for one, other in ((c, 0), (0, c)))
+    for x in (*_equal_numbers(constants), *(each for each in odd if any(each))):
+        told = f"{len(x)} equal numbers" if len({*x}) == 1 else "one number unlike the others"
+        if isinstance(relation, ZeroOut):
+            yield AuditPair(x, [0, *x[1:]], told)
+        elif len(x) > 1:  # an empty list is another matter
+            yield AuditPair(x, x[1:], told)
 
 
 def around(pair: AuditPair, rng: np.random.Generator) -> AuditPair:

@@ -12,7 +12,7 @@ from rehearsals import rules
 
 from dpaudit import DpAuditError, Gaussian, InputError, Plan, RunResult, Subject, ZeroOut
 from dpaudit.project import Move
-from dpaudit.project.subject import read_data
+from dpaudit.project.subject import read_data, source_of
 
 NOISE = Gaussian(2.0)
 
@@ -109,3 +109,15 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path, name, content, message):
 def test_a_parquet_file_without_what_reads_it(tmp_path):
     with pytest.raises(DpAuditError, match=r"pandas|cannot be read"):
         read_data(written(tmp_path / "a.parquet", "x"))
+
+
+def test_a_file_that_is_named_and_is_not_there_is_refused(tmp_path, monkeypatch):
+    """A subject that makes its data up would run on other data than its user named."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.csv").write_text("age\n1\n")
+    subject = Total()
+    assert source_of(subject, None) == "synthetic"
+    assert source_of(subject, "there.csv") == "there.csv"
+    assert source_of(subject, "synthetic 400") == "synthetic 400"
+    with pytest.raises(InputError, match=r"--data 'nothere.csv' does not exist"):
+        source_of(subject, "nothere.csv")

@@ -605,6 +605,9 @@ def added(numbers, rng):
 def number(rows, rng):
     return len(rows) + rng.laplace(0, 0.1)
 
+def seniors(ages, rng):
+    return sum(age >= 65 for age in ages) + rng.laplace(0, 0.3)
+
 def constant(rows, rng):
     return {"version": 3}
 
@@ -665,13 +668,30 @@ class TestNeighbours:
     def test_a_missing_row_is_named_where_no_relation_is_stated(self, hunted):
         """The verdict is of pairs of equal length; what a missing row shows stands beside it."""
         wrong = hunted("number", execution=SHORT)
-        assert wrong.exit_code == 0
+        assert wrong.exit_code == 2, "nothing moved, so nothing is concluded"
         told = wrong.record.details["neighbours"]
         assert "With one row less, 2000 runs show ε ≥ " in told
         assert told.endswith("give --relation add-remove")
         assert hunted("number", execution=SHORT, relation="add-remove").exit_code == 1
         right = hunted("rows", execution=SHORT)
-        assert "one row less" not in right.record.details["neighbours"]
+        assert right.record.details["neighbours"] == (
+            "no pair that was tried moves the output visibly, so give --pair or --data or "
+            "--relation add-remove"
+        )
+        moved = hunted("added", execution=SHORT)
+        assert moved.exit_code == 0
+        assert moved.record.details["neighbours"].startswith("one number moves by 1; ")
+
+    def test_constants_of_the_code_are_tried_in_lists(self, hunted):
+        assert hunted("seniors", execution=SHORT).exit_code == 1
+
+    def test_lists_of_different_lengths_are_no_replacement(self, hunted):
+        near = hunted("added", execution=SHORT, pair=("[1, 1]", "[1]"))
+        assert near.record.details["relation"] == "add-remove"
+        assert "why_this_pair" not in near.record.details
+        far = hunted("added", execution=SHORT, pair=("[1, 1, 0]", "[0, 0, 1]"))
+        assert far.record.details["relation"] == "replace-one"
+        assert "differ in 3 entries" in far.record.details["why_this_pair"]
 
     def test_code_whose_outputs_are_all_alike_ends_with_nothing_concluded(self, hunted):
         assert hunted("constant", execution=SHORT, pair=("[1]", "[2]")).exit_code == 2
@@ -681,7 +701,7 @@ class TestNeighbours:
         wrong = hunted("number", execution=SHORT, data="rows.csv")
         assert "With one row less, " in wrong.record.details["neighbours"]
         right = hunted("rows", execution=SHORT, data="rows.csv")
-        assert right.record.details["neighbours"].startswith("no row is added or removed")
+        assert right.record.details["neighbours"].endswith("give --pair or --relation add-remove")
 
     def test_neighbours_of_data(self, hunted, tmp_path):
         (tmp_path / "rows.csv").write_text("age,name\n30,a\n40,b\n20,c\n")

@@ -113,15 +113,19 @@ def test_entries_move_by_no_more_than_is_said(relation):
         moved = changes(pair)
         assert moved.max() == pytest.approx(step)
         assert relation is None or np.count_nonzero(moved > 1e-9) == 1
-    assert {np.size(pair.x) for pair in found} == {1, 2, 5, 10}
+    assert {np.size(pair.x) for pair in found} == {1, 2, 3, 5, 10}
+    assert any(pair.x == [7.0] * 3 for pair in found)
     assert any(pair.x == 7.0 - step / 2 for pair in found if np.ndim(pair.x) == 0)
     assert any(changes(pair).sum() > step for pair in found) == (relation is None)
 
 
 def test_one_entry_is_missing_or_zero():
-    for pair in patterns(AddRemove()):
-        assert len(pair.x) == len(pair.x_prime) + 1
-    for pair in patterns(ZeroOut()):
+    found = list(patterns(AddRemove(), [7.0, 0]))
+    for pair in found:
+        assert pair.x_prime == pair.x[1:]
+    assert [7.0, 0, 0] in [pair.x for pair in found]
+    assert [0, 7.0, 7.0] in [pair.x for pair in found]
+    for pair in patterns(ZeroOut(), [7.0]):
         assert pair.x_prime == [0, *pair.x[1:]]
 
 
