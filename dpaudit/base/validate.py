@@ -36,9 +36,11 @@ def _only(fields: dict[str, Any]) -> tuple[str, Any]:
 def shown(value: object) -> str:
     """Return a value as a sentence repeats it: of a long one, or of one within it, the beginning.
 
-    >>> shown(0.5), shown("ab" * 50_000)[-5:], shown(10**5000)
-    ('0.5', "a...'", 'a number of 16610 bits')
+    >>> shown(0.5), shown("ab" * 50_000)[-5:], shown(10**5000), shown(None)
+    ('0.5', "a...'", 'a number of 16610 bits', 'missing')
     """
+    if value is None:
+        return "missing"
     if isinstance(value, str | bytes) and len(value) > 60:
         text = repr(value[:60])
         return f"{text[:60]}...{text[-1]}"

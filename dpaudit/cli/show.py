@@ -366,12 +366,17 @@ def inventory() -> None:
     }
     if answered("inventory", content):
         return
-    for heading in ("subjects", "mechanisms"):
-        say(f"[bold]{heading}[/]")
-        for item in content[heading]:
-            say(f"  [cyan]{escape(item['name'])}[/]", Padding(escape(item["about"]), (0, 0, 0, 4)))
+    _described("mechanisms", content["mechanisms"])
     for heading in ("sampling", "factorizations", "accountants", "relations"):
         say(f"[bold]{heading}[/]", Padding(", ".join(content[heading]), (0, 0, 0, 2)))
+    _described("subjects", content["subjects"])
+
+
+def _described(heading: str, items: Sequence[dict[str, Any]]) -> None:
+    """Print names with a sentence each."""
+    say(f"[bold]{heading}[/]")
+    for item in items:
+        say(f"  [cyan]{escape(item['name'])}[/]", Padding(escape(item["about"]), (0, 0, 0, 4)))
 
 
 @answering()

@@ -347,7 +347,28 @@ class ColumnScore:
         yes, no = event.indicator([1.0, 0.0])
         if not self.flag or yes == no:
             return None
-        return self.name if yes else f"not: {self.name}"
+        return self.name if yes else _negated(self.name)
+
+
+_NEGATED = (
+    (" is present", " is absent"),
+    (" is ", " is not "),
+    (" has ", " does not have "),
+    (" holds ", " does not hold "),
+    ("it raises ", "it does not raise "),
+)
+
+
+def _negated(fact: str) -> str:
+    """The sentence that a fact does not hold.
+
+    >>> _negated("output['b'] is present"), _negated("it raises KeyError"), _negated("odd")
+    ("output['b'] is absent", 'it does not raise KeyError', 'not: odd')
+    """
+    for yes, no in _NEGATED:
+        if yes in fact:
+            return fact.replace(yes, no, 1)
+    return f"not: {fact}"
 
 
 MOST_TOGETHER = 64

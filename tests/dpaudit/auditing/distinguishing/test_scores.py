@@ -175,7 +175,7 @@ def test_a_flag_is_told_in_words():
     assert (flag(rows) == [0, 1]).all()
     assert (number(rows) == [3.5, 4.5]).all()
     assert flag.in_words(Event(lower=1.0)) == "the key is there"
-    assert flag.in_words(Event(upper=0.0)) == "not: the key is there"
+    assert flag.in_words(Event(upper=0.0)) == "the key is not there"
     assert flag.in_words(Event()) is number.in_words(Event(lower=1.0)) is None
 
 
