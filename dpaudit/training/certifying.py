@@ -15,6 +15,7 @@ from dpaudit.accounting import AccountantName, compose
 from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
+from dpaudit.certificate.checking import with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import Ledger
 
@@ -69,6 +70,7 @@ class LedgerTraining(ABC):
         accountant: AccountantName | str = AccountantName.BEST,
         name: str | None = None,
         findings: Sequence[Finding] = (),
+        witness: bool | None = None,
     ) -> Certificate:
         """Certify the training.
 
@@ -85,6 +87,8 @@ class LedgerTraining(ABC):
             accountant: whose proof is wanted.
             name: of the training.
             findings: known besides.
+            witness: whether the independent checker proves it too, which takes about a second;
+                None where that is cheap.
 
         Raises:
             PlanMismatchError: if what ran is not what was declared, or steps are left, and neither
@@ -92,7 +96,8 @@ class LedgerTraining(ABC):
             InputError: if δ is missing or invalid.
         """
         given = self.usual_name if name is None else name
-        return self._certified(Wanted(delta, claim, accountant, given, tuple(findings)))
+        made = self._certified(Wanted(delta, claim, accountant, given, tuple(findings)))
+        return with_witness(made, wanted=witness)
 
     @abstractmethod
     def _certified(self, wanted: Wanted) -> Certificate:

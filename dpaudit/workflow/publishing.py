@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -318,7 +319,10 @@ def write_card(
             "to replace it."
         )
     certificate = load_verified(path, allow_work=allow_work)
-    return files.write(output, model_card(certificate, utility, name=name))
+    text = model_card(certificate, utility, name=name)
+    with suppress(OSError):  # writing says what is wrong
+        output.parent.mkdir(parents=True, exist_ok=True)
+    return files.write(output, text)
 
 
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")

@@ -126,7 +126,7 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
         "epsilon": None if proved is None or proved.epsilon == math.inf else proved.epsilon,
         "delta": None if proved is None else proved.delta,
         "checked_epsilon": checked.epsilon,
-        "checked": f"independently: the checker {checked}",
+        "checked": f"independently: the checker {checked}{_without_witness(certificate)}",
         "plan_hash": certificate.plan.hash,
         "audits": len(certificate.audits),
     }
@@ -150,6 +150,13 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
         unchecked=lacks_check(certificate),
         assumptions=certificate.assumptions,
     )
+
+
+def _without_witness(certificate: Certificate) -> str:
+    """Say why the checker may prove far less than the certificate states."""
+    if certificate.witness is not None or certificate.checked is not None:
+        return ""
+    return ", by its plainest rules, as this certificate holds no witness for better ones"
 
 
 def is_journal(path: Path) -> bool:

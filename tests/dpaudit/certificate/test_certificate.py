@@ -43,6 +43,17 @@ def test_certified_exactly():
     assert certificate.guarantee.delta == 0.0
 
 
+def test_a_certificate_is_printed_in_one_line():
+    certificate = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0))
+    assert str(certificate) == (
+        "certified: tests:Answers: ε ≤ 1 is proved at δ = 0, where ε = 1, δ = 0 is claimed"
+    )
+    nothing = Plan.of(gaussian_invocation(mechanism=Opaque("sketch", 1.0)))
+    assert str(certify(nothing, subject=SUBJECT, delta=1e-5)) == (
+        "unproven: tests:Answers: nothing is proved"
+    )
+
+
 def test_claim_exceeded_is_unproven_and_named():
     certificate = certify(response_plan(), subject=SUBJECT, claim=Claim(0.5))
     assert certificate.verdict is Verdict.UNPROVEN

@@ -99,6 +99,8 @@ def test_a_card_is_written_of_what_verifies_and_replaces_nothing(call):
     code, _, err = call("card", "made.json")
     assert (code, "exists already" in err) == (3, True)
     assert Path("README.md").read_text() == card
+    assert call("card", "made.json", "-o", "model/card/README.md")[0] == 0
+    assert "# Model card of plan.toml" in Path("model/card/README.md").read_text()
     assert call("card", "made.json", "--force")[0] == 0
     assert "# Model card of plan.toml" in Path("README.md").read_text()
 

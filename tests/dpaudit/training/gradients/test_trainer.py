@@ -266,6 +266,16 @@ def budgeted(steps=400):
     return Ledger(plan, noise=FloatNoise(), budget=RenyiFilter(epsilon=6.0, delta=1e-5))
 
 
+def test_the_checker_proves_nearly_what_a_certificate_states():
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=20, relation=ZeroOut())
+    made = Trainer(direct, weights(), torch.eye(3), Ledger(plan, noise=FloatNoise()))
+    for _ in made:
+        pass
+    certificate = made.certificate(1e-5)
+    assert certificate.checked.epsilon <= 1.05 * certificate.guarantee.epsilon
+    assert made.certificate(1e-5, witness=False).witness is None
+
+
 def test_a_budget_ends_it():
     made = Trainer(direct, weights(), torch.eye(3), budgeted())
     taken = sum(1 for _ in made)
