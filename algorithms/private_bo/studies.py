@@ -198,7 +198,10 @@ def _listed(units: Any) -> list[int]:
             places: dict[Any, int] = {}
             found = [places.setdefault(name, len(places)) for name in units]
     if not found:
-        raise InputError(f"units is a {type(units).__name__}; it must be a list of names.")
+        raise InputError(
+            f"units is a {type(units).__name__}; it must be a list with a name for each value. If "
+            "each trial asks one person, trust must be local."
+        )
     return found
 
 

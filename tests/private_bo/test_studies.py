@@ -328,7 +328,7 @@ def wordy():
 @pytest.mark.parametrize("names", [[Wordy()] * 10, wordy()])
 def test_words_of_names_are_not_told(names) -> None:
     study = seeded(central())
-    with pytest.raises(InputError, match="must be a list of names") as told:
+    with pytest.raises(InputError, match="must be a list with a name") as told:
         study.tell(study.study.ask(), np.zeros(10), names)
     assert "17.5" not in "".join(format_exception(told.value))
 
@@ -359,7 +359,7 @@ def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> 
         (lambda study: study.tell(3, 0.5, "ann"), "trial is a int"),
         (lambda study: study.tell(seeded(central()).study.ask(), 0.5), "must be of study.ask"),
         (lambda study: study.tell(study.study.ask(), [0.5] * 10, 3), "units is a int"),
-        (lambda study: study.tell(study.study.ask(), [0.5] * 10, [[]] * 10), "a list of names"),
+        (lambda study: study.tell(study.study.ask(), [0.5] * 10, [[]] * 10), "a list with a name"),
         (lambda study: study.optimize(None, line), "space is a NoneType; it must be a function"),
         (lambda study: study.optimize(line, None), "objective is a NoneType"),
         (lambda study: study.optimize(line, lambda _: ()), "objective gave 0 things"),
