@@ -305,11 +305,6 @@ class Operations:
         if functions is None:
             raise InputError("the subject declares no functions; list them in functions.")
         wanted = functions.read(request)
-        if rows.sample is not None and wanted.state:
-            raise InputError(
-                "rows are those of a sample, and a state would keep who was drawn; call the "
-                "function on all rows, and draw the sample of its numbers."
-            )
         table = f"values_{next(self._numbers)}"
         found = wanted.described(rows, table)
         functions.require_answers(wanted, rows)
@@ -545,9 +540,7 @@ class Operations:
         """Noisy answers of units of the roster; the first row of each counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
         if vectors.rows.sample is not None:
-            raise PlanMismatchError(
-                "answers are of a sample, which would show who was drawn; take them of all rows."
-            )
+            raise PlanMismatchError("answers of a sample would show who was drawn; take all rows.")
         own, at = invocation.mechanism, invocation.at
         if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(
