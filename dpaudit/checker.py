@@ -1237,8 +1237,8 @@ def sets_of(plan: object) -> list[Charges]:
 
     Groups of units are disjoint, so that a unit is charged what concerns all, and one group; or two
     of those groups that its own value decides, where it may change (McSherry 2009, *Privacy
-    integrated queries*, Theorem 4). The worst counts. A unit that is zeroed is in no other group of
-    sums, and may be in one of other mechanisms, which see it there.
+    integrated queries*, Theorem 4). The worst counts. A unit that is zeroed adds nothing to another
+    group of sums. It may leave one of these for a group of other mechanisms, which see it there.
     """
     invocations = fields(plan, "plan", "invocations=")["invocations"]
     few = isinstance(invocations, list) and 1 <= len(invocations) <= 20_000
@@ -1256,10 +1256,11 @@ def sets_of(plan: object) -> list[Charges]:
     both = len({group and group[0] for group in groups}) < len(groups)
     stop(both, "a group is by position and by value.", RefusedError)
     relation = alike.pop()[0][0]
+    moves = relation in ("replace-one", "metric-ball")
+    moves |= relation == "zero-out" and any(group and group[1] for group in seen)
     stay, move = list[Charges](), list[Charges]()
     for group, parts in groups.items():
-        charges, moves = added_up(*parts), relation in ("replace-one", "metric-ball")
-        moves |= relation == "zero-out" and group in seen
+        charges = added_up(*parts)
         kind, twice = (move, 2) if group and group[1] and moves else (stay, 1)
         if kind.count(charges) < twice:
             kind.append(charges)

@@ -20,7 +20,7 @@ from dpaudit.base.fields import Record
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
 from dpaudit.plan.invocation import Invocation
-from dpaudit.plan.relations import Group, PrivacyUnit, Relation, TrustModel
+from dpaudit.plan.relations import Group, Membership, PrivacyUnit, Relation, TrustModel
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,9 @@ class Plan(Displayed, Record):
         for place, invocation in enumerate(self.invocations):
             if invocation.group is not None:
                 groups.setdefault(invocation.group, []).append(place)
-        by_value = {
-            group
-            for group, own in groups.items()
-            if any(self.invocations[place].moves_unit for place in own)
-        }
+        # Who leaves a group of sums for one of other mechanisms moves both, so all of them count.
+        moving = any(each.moves_unit for each in self.invocations)
+        by_value = {each for each in groups if moving and each.membership is Membership.VALUE}
         touched = [own for group, own in groups.items() if group not in by_value]
         moved = [own for group, own in groups.items() if group in by_value]
         return touched, list(self._two_of_each(moved))

@@ -245,6 +245,7 @@ class _Custodian:
             anchor=account,
             budget=account if order["budget"] else None,
         )
+        self.launcher.send({"began": True})
         functions = None
         if self.workers is not None:
             made_up = partial(example, table, self.stack)

@@ -539,6 +539,8 @@ class Operations:
     def answers(self, request: Mapping[str, Any]) -> Any:
         """Noisy answers of units of the roster; the first row of each counts, or the default."""
         vectors, invocation = self._vectors(request), self._invocation(request, None)
+        if vectors.rows.sample is not None:
+            raise PlanMismatchError("answers of a sample would show who was drawn; take all rows.")
         own, at = invocation.mechanism, invocation.at
         if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(

@@ -23,7 +23,7 @@ from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Contribution, Invocation
+from dpaudit.plan import Contribution, Invocation, PoissonSampling
 from dpaudit.sealed.rows import Vectors
 from dpaudit.sealed.store import Store
 
@@ -135,7 +135,8 @@ def total_by_sensitivity(
 ) -> NDArray[Any]:
     """The sum of every unit's part, bounded so that the declared sensitivity holds.
 
-    What an encoder keeps within that distance by itself is added as it is, exactly.
+    What an encoder keeps within that distance by itself is added as it is, exactly, where no part
+    needs a bound of its own.
 
     Args:
         store: holds the rows.
@@ -144,7 +145,7 @@ def total_by_sensitivity(
         those: of codes of units, which of them are added.
     """
     near = vectors.lie_within(invocation.sensitivity, invocation.mechanism.norm)
-    if near and vectors.rows.most == 1:
+    if near and vectors.rows.most == 1 and not _counts_parts(invocation):
         codes, steps = store.encodings(vectors)
         total = steps[those(codes)].astype(object).sum(axis=0)
         return np.array([float(int(each) * vectors.step) for each in total])
@@ -155,6 +156,17 @@ def total_by_sensitivity(
     whole = isinstance(invocation.mechanism, IntegerNoise)
     norm = invocation.mechanism.norm
     return bounded_total(numbers[kept], own, Contribution(bound), norm, whole=whole)[0]
+
+
+def _counts_parts(invocation: Invocation) -> bool:
+    """Tell whether a proof rests on how long one unit's part is, and not only on how far two lie.
+
+    A sample may leave one of two units out, and one stream may have the one where another has the
+    other. Two parts within the sensitivity may each be longer than half of it.
+    """
+    replaces, mechanism = invocation.relation.replaces, invocation.mechanism
+    stray = isinstance(mechanism, Continual) and not is_of_fixed_steps(invocation)
+    return replaces and (isinstance(invocation.sampling, PoissonSampling) or stray)
 
 
 def are_wider(sensitivity: float, norm: Norm, *points: NDArray[Any]) -> bool:

@@ -454,10 +454,10 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
 
 
 def _made(run: SealedRun, journal: Path) -> int:
-    """How many releases were made: as the custodian told, or else as its journal holds."""
+    """How many releases were made: as the custodian told, or else as its own journal holds."""
     if run.releases is not None:
         return run.releases
-    return summarise_journal(journal).releases if journal.exists() else 0
+    return summarise_journal(journal).releases if run.began and journal.exists() else 0
 
 
 def _say(text: str) -> None:

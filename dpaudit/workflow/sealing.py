@@ -81,12 +81,14 @@ class SealedRun:
         target: the subject as its process declared it, with the seal.
         say: shows what the code prints.
         releases: how many were made; None until the custodian told.
+        began: whether its journal was made: else a file of that name is another run's.
     """
 
     target: Target
     _channel: Channel
     say: Callable[[str], None]
     releases: int | None = None
+    began: bool = False
 
     def load(self, order: Mapping[str, Any], meanwhile: Callable[[], object] = tuple) -> None:
         """Let the custodian read the table.
@@ -118,6 +120,7 @@ class SealedRun:
         self._channel.send(order)
         while True:
             said = _heard(self._channel, self.say)
+            self.began |= "began" in said
             if "releases" in said:
                 self.releases = said["releases"]
             if "call" in said:

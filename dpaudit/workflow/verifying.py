@@ -195,6 +195,8 @@ def require_journal(
         "entries": record["entries"],
         "samplers": record["samplers"],
         "external": record.get("external", {}),
+        "journal": record.get("journal", content.identifier),
+        "lines": record.get("lines", content.lines),
     }
     found = {
         "plan": content.plan.hash,
@@ -202,6 +204,8 @@ def require_journal(
         "entries": content.releases,
         "samplers": content.samplers,
         "external": content.external,
+        "journal": content.identifier,
+        "lines": content.lines,
     }
     for name, value in stated.items():
         if value != found[name]:

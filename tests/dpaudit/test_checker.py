@@ -559,6 +559,19 @@ def test_a_zeroed_unit_may_be_in_another_group_where_it_is_seen(kind, epsilon):
     assert found.epsilon == epsilon
 
 
+def test_a_zeroed_unit_may_leave_a_group_of_sums_for_one_where_it_is_seen():
+    record = certificate(
+        mechanism={"kind": "laplace", "scale": 1.0},
+        relation="zero-out", sampling=None, count=1, total=1,
+    )  # fmt: skip
+    (one,) = record["plan"]["invocations"]  # type: ignore[index]
+    seen = {"mechanism": {"kind": "pure-black-box", "epsilon": 1.0}}
+    both = [one | {"group": {"name": "a", "membership": "value"}}]
+    both += [one | seen | {"group": {"name": "b", "membership": "value"}}]
+    record |= {"claim": {"epsilon": 1.0, "delta": 0.0}, "witness": None}
+    assert checker.prove(record | {"plan": {"invocations": both}}).epsilon == 2
+
+
 @pytest.mark.parametrize("kind", ["x\r\x1b[2Kproved: ε ≤ 0.1\n", "\ud800"])
 def test_names_of_a_file_write_no_lines_of_their_own(tmp_path, kind):
     path = tmp_path / "certificate.json"

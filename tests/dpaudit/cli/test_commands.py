@@ -5,13 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import dpaudit
 from dpaudit.base.files import digest
-from dpaudit.certificate import SecondOpinion
+from dpaudit.certificate import SecondOpinion, load_certificate
 from dpaudit.cli import show
 from dpaudit.observing import KNOWN
 from dpaudit.workflow.verifying import Verification
@@ -210,6 +211,13 @@ def test_certificate_and_ledger_belong_together(call):
         code, _, err = call("verify", *arguments)
         assert code == 3
         assert message in err
+    made = load_certificate("a/certificate.json")
+    assert made.run is not None
+    for name, other in (("journal", "0" * 32), ("lines", 99)):
+        run = made.run | {"ledger": made.run["ledger"] | {name: other}}
+        replace(made, run=run).save(Path("a/other.json"))
+        code, _, err = call("verify", "a/other.json", "--ledger", "a/ledger.jsonl")
+        assert (code, f"differ in {name}" in err) == (3, True)
     lines = Path("a/ledger.jsonl").read_text().splitlines(keepends=True)
     Path("a/ledger.jsonl").write_text("".join(lines[:-2]))
     assert call("verify", "a/ledger.jsonl")[0] == 0  # the chain alone cannot tell

@@ -4,9 +4,13 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import (
+    ExponentialMechanism,
     FixedSizeSampling,
+    Group,
     InputError,
+    Invocation,
     Laplace,
+    Membership,
     MetricBall,
     Opaque,
     Plan,
@@ -55,6 +59,20 @@ def test_groups_are_disjoint_and_ungrouped_invocations_touch_all():
         gaussian_invocation(at="b", group="b"),
     )
     assert [[i.at for i in unit] for unit in plan.by_unit()] == [["all", "a"], ["all", "b"]]
+
+
+def test_who_is_zeroed_may_leave_a_group_of_sums_for_one_that_sees_it():
+    about = PrivacyUnit("user"), ZeroOut(), TrustModel.CENTRAL
+    a, b, c = (Group(name, Membership.VALUE) for name in "abc")
+    plan = Plan.of(
+        Invocation(Laplace(1.0), 1.0, *about, at="sum", group=a),
+        Invocation(ExponentialMechanism(1.0, 1.0), 1.0, *about, at="choice", group=b),
+    )
+    assert [[each.at for each in unit] for unit in plan.by_unit()] == [["sum", "choice"]]
+    sums = Plan.of(
+        *(Invocation(Laplace(1.0), 1.0, *about, at=str(each), group=each) for each in (a, b, c))
+    )
+    assert [len(unit) for unit in sums.by_unit()] == [1, 1, 1]
 
 
 def test_plans_that_speak_of_two_things_are_refused():

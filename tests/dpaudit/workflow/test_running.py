@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from dpaudit.certificate import load_certificate
 from dpaudit.ledger import read_journal
 from dpaudit.reporting import render_to
 from dpaudit.workflow import demo
-from dpaudit.workflow.running import ledger_record, run_subject, with_owner
+from dpaudit.workflow.running import _made, ledger_record, run_subject, with_owner
+from dpaudit.workflow.sealing import SealedRun
 
 # What a certificate says of a run is what the ledger's file says
 
@@ -176,3 +178,17 @@ def test_the_regret_is_in_the_owners_files_alone(tmp_path, monkeypatch):
     for name in ("certificate.json", "report.html"):
         assert "final regret" not in (tmp_path / name).read_text()
     assert "final regret (for the owner alone)" in (tmp_path / "for-owner.html").read_text()
+
+
+@pytest.mark.parametrize("began", [False, True])
+def test_releases_of_another_run_in_the_same_folder_are_not_those_of_a_sealed_run(began, tmp_path):
+    """Of two runs at once one makes the journal; the other one made no release."""
+    path = tmp_path / "ledger.jsonl"
+    with Ledger(response_plan(total=1), rng=np.random.default_rng(0), journal=path) as ledger:
+        ledger.release(LAPLACE, 0.5, unit="ann")
+    said = [{"began": True}] * began + [{"error": "it ended.", "kind": "InputError"}]
+    channel = SimpleNamespace(send=lambda _: None, receive=lambda: said.pop(0))
+    run = SealedRun(None, channel, print)
+    with pytest.raises(InputError, match="it ended"):
+        run.go({}, None)
+    assert _made(run, path) == int(began)
