@@ -92,6 +92,33 @@ def played(seed: int, users: int, **setting: object) -> float:
     return share(f, np.array(asked))
 
 
+def among_own(seed: int, users: int, epsilon: float, count: int) -> float:
+    """Under local-joint trust, of users who may choose among ``count`` random points of their own.
+
+    Regret is against each user's own best, as a share of that of uniform play among them.
+    """
+    f = Function((seed,), bumps=seed % 2 == 1)
+    errors = np.random.default_rng([1, seed]).normal(scale=ERROR, size=users)
+    lost: list[tuple[float, float]] = []
+
+    def options(user: int) -> Array:
+        low, high = BOX.bounds.T
+        return low + np.random.default_rng([9, seed, user]).random((count, 2)) * (high - low)
+
+    def objective(x: Array, user: int) -> float:
+        played = float(f(BOX.unit(x[None]))[0])
+        values = f(BOX.unit(options(user)))
+        lost.append((values.max() - played, values.max() - values.mean()))
+        return played + float(errors[user])
+
+    more = {"trust": "local-joint", "options": options}
+    subject = study(objective, BOX, users=users, epsilon=epsilon, **more)
+    with Ledger(subject.plan(), rng=np.random.default_rng([2, seed])) as ledger:
+        subject.run(list(range(users)), ledger, np.random.default_rng([3, seed]))
+    own, uniform = np.sum(lost, axis=0)
+    return float(own / uniform)
+
+
 def outsourced(seed: int, count: int, epsilon: float) -> float:
     """Of the rows that a modeller asks for, of so many uniform private ones."""
     f = Function((seed,), bumps=seed % 2 == 1)
@@ -157,8 +184,8 @@ def table(functions: int, users: int, agents: int, first: int = 0) -> list[str]:
         ("local, ε = 5", "30", {"trust": "local", "epsilon": 5.0}),
         ("local, ε = 1", "80", {"trust": "local", "epsilon": 1.0}),
         ("joint, ε = 1, δ = 0", "65", {"trust": "joint", "epsilon": 1.0}),
-        ("local-joint, ε = 10, δ = 1e-5", "", {"trust": "local-joint", "epsilon": 10.0}),
-        ("local-joint, ε = 1, δ = 1e-5", "", {"trust": "local-joint", "epsilon": 1.0}),
+        ("local-joint, ε = 10, δ = 0", "", {"trust": "local-joint", "epsilon": 10.0}),
+        ("local-joint, ε = 1, δ = 0", "60", {"trust": "local-joint", "epsilon": 1.0}),
     ):
         rows.append(shown(f"| {name} | {interval([played(s, users, **setting) for s in seeds])} "
                           f"| {wanted and '≤ ' + wanted} |"))  # fmt: skip
@@ -179,12 +206,12 @@ def table(functions: int, users: int, agents: int, first: int = 0) -> list[str]:
     return rows
 
 
-def shuffled(functions: int, users: int, first: int = 0) -> list[str]:
-    """What a trusted shuffler is worth at ε = 1: every function, and the ratio of the means."""
+def shuffled(functions: int, users: int, epsilon: float, first: int = 0) -> list[str]:
+    """What a trusted shuffler is worth: every function, and the ratio of the means."""
     rows = [shown("| function | local | shuffle |"), shown("|---|---|---|")]
     found = []
     for seed in range(first, first + functions):
-        pair = [played(seed, users, trust=trust, epsilon=1.0) for trust in ("local", "shuffle")]
+        pair = [played(seed, users, trust=trust, epsilon=epsilon) for trust in ("local", "shuffle")]
         found.append(pair)
         rows.append(shown(f"| {seed} | {100 * pair[0]:.1f} | {100 * pair[1]:.1f} |"))
     local, shuffle = np.array(found).T
@@ -207,10 +234,16 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--tuned", action="store_true", help="the functions of the tuning instead")
     parser.add_argument("--shuffle", action="store_true", help="local against shuffle trust alone")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="of --shuffle and --options")
+    parser.add_argument("--options", type=int, help="local-joint trust with so many of one's own")
     given = parser.parse_args()
     start, first = time.process_time(), FIRST_TUNED if given.tuned else 0
     if given.shuffle:
-        shuffled(given.functions, given.users, first)
+        shuffled(given.functions, given.users, given.epsilon, first)
+    elif given.options:
+        seeds = range(first, first + given.functions)
+        own = [among_own(s, given.users, given.epsilon, given.options) for s in seeds]
+        shown(f"local-joint, {given.options} options, ε = {given.epsilon:g}: {interval(own)}")
     else:
         table(given.functions, given.users, given.agents, first)
     print(f"{time.process_time() - start:.0f} s of processor time")

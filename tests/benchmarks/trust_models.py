@@ -8,8 +8,7 @@ of uniform random play, with its standard error over functions. ``--figure FILE.
 
 The published algorithms ask about 441 points of a grid and know a kernel and the bounds of the
 answers; the widths of the local ones are those that the panels of Figure 2 were tuned to, as those
-of their theorems learn nothing in so few rounds. A trusted shuffler is left out: among so few users
-its batches have one user each, and its search is the local one.
+of their theorems learn nothing in so few rounds.
 """
 
 from __future__ import annotations
@@ -144,6 +143,7 @@ def own(trust: str) -> Callable[[int, float], float]:
 METHODS: dict[str, Callable[[int, float], float]] = {
     "no privacy": without_privacy,
     "joint (a trusted server)": own("joint"),
+    "shuffle (a shuffler, who hides who answers)": own("shuffle"),
     "local (nobody)": own("local"),
     "local-joint (nobody; options stay private)": own("local-joint"),
     "outsourced (a curator, who hides the rows)": lambda seed, epsilon: outsourced(
@@ -159,6 +159,7 @@ METHODS: dict[str, Callable[[int, float], float]] = {
 _LOOKS = {
     "no privacy": ("0.3", ":", ""),
     "joint (a trusted server)": ("tab:blue", "-", "o"),
+    "shuffle (a shuffler, who hides who answers)": ("tab:orange", "-", "o"),
     "local (nobody)": ("tab:green", "-", "o"),
     "local-joint (nobody; options stay private)": ("tab:red", "-", "o"),
     "outsourced (a curator, who hides the rows)": ("tab:purple", "-", "o"),

@@ -262,23 +262,12 @@ class RosterOfTheTable(sealed.LDPTGPUCB):
 # -- studies ---------------------------------------------------------------------------------------
 
 
-class NoScale(sealed.LocalStudy):
-    """The answer is not scaled before its noise."""
+class AnswerForLevel(sealed.LocalStudy):
+    """The answer is sent in place of a level."""
 
     def device(self, user, ledger, rng):
         class Device(sealed.local.SealedDevice):
-            def scaled(self, value):
-                return value, 0.0
-
-        return Device(self, user, ledger, rng)
-
-
-class AnswerForBit(sealed.LocalStudy):
-    """The answer is sent in place of a bit of it."""
-
-    def device(self, user, ledger, rng):
-        class Device(sealed.local.SealedDevice):
-            def bit(self, value, coin):
+            def level(self, value, coin):
                 return value, 0
 
         return Device(self, user, ledger, rng)
@@ -349,7 +338,7 @@ _BANDITS = (
     *(Everybody, EverybodySummed, BranchOnReward, Unlisted, HandleAsResult, OwnersNumber),
     *(CountedRows, MissingTold, PolicyOfRows, VisitsAsUsers, RosterOfTheTable),
 )
-_STUDIES = (NoScale, AnswerForBit, NoRange, UnlistedFunction)
+_STUDIES = (AnswerForLevel, NoRange, UnlistedFunction)
 _OBJECTIVES = (shouting, sulking)
 REMEMBERING = (averaging, following)
 """Objectives that keep something of one user for the next; they must run sealed."""
@@ -362,7 +351,7 @@ def mutants() -> list[Mutant]:
         for each in _BANDITS
     ]
     for kind in _STUDIES:
-        usual = study(epsilon=1.0 if kind is AnswerForBit else 8.0)
+        usual = study(epsilon=1.0 if kind is AnswerForLevel else 8.0)
         given = {each.name: getattr(usual, each.name) for each in fields(usual)}
         found.append(Mutant(kind.__name__, kind(**given), str(kind.__doc__)))
     objectives = {each: study(objective=each, epsilon=8.0) for each in _OBJECTIVES}

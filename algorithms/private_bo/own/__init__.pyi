@@ -17,6 +17,5 @@ from .server import PointSpace as PointSpace
 from .server import Question as Question
 from .server import ReleasedAnswer as ReleasedAnswer
 from .server import Server as Server
-from .shuffle import BatchServer as BatchServer
 from .shuffle import Shuffler as Shuffler
 from .shuffle import ShuffleStudy as ShuffleStudy

@@ -30,6 +30,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Group, Invocation, TrustModel
 from dpaudit.project import AuditPair, Subject
+from private_bo.levels import Levels
 from private_bo.own.agent import scale_answer
 from private_bo.own.server import Question, ReleasedAnswer, Server
 from private_bo.own.studies import OwnStudy
@@ -80,9 +81,9 @@ AT = "answer"
 class LocalStudy(AnsweringStudy):
     """Every user answers once, through the own device; ε-locally private. Fields as in the base.
 
-    An answer leaves as one bit, by randomised response on a coin with the answer's bias (Duchi,
-    Jordan & Wainwright 2018), or with Laplace noise where that has the smaller variance: above
-    ε of about 2.3. The server knows the point and the law of the noise, and works with both.
+    An answer leaves as one of a few levels, by randomised response: as one bit at small ε, and as
+    more where that has the smaller variance (:mod:`~private_bo.levels`). The server knows the point
+    and the law of the noise, and works with both.
 
     >>> from contextlib import closing
     >>> study = LocalStudy(users=2, epsilon=8.0)
@@ -96,20 +97,25 @@ class LocalStudy(AnsweringStudy):
 
     trust: ClassVar[TrustModel] = TrustModel.LOCAL
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.levels
+
     @cached_property
-    def mechanism(self) -> Laplace | RandomizedResponse:
-        """The local randomiser of smaller variance: of a bit, or of an answer in [−½, ½]."""
-        bit = RandomizedResponse.calibrated(epsilon=self.epsilon)
-        if 0.25 / (1.0 - bit.p) ** 2 < 2.0 / self.epsilon**2 + self.answer_deviation**2:
-            return bit
-        return Laplace.calibrated(epsilon=self.epsilon, sensitivity=1.0, clip=(-0.5, 0.5))
+    def levels(self) -> Levels:
+        """How an answer leaves."""
+        return Levels.best(self.epsilon)
+
+    @property
+    def mechanism(self) -> RandomizedResponse:
+        """The local randomiser of a level."""
+        return self.levels.law
 
     @property
     def variance(self) -> float:
-        """Of a released answer about the objective, at most, scaled."""
-        if isinstance(self.mechanism, RandomizedResponse):
-            return 0.25 / (1.0 - self.mechanism.p) ** 2
-        return 2.0 * self.mechanism.scale**2 + self.answer_deviation**2
+        """Of a released answer about the objective, at most, scaled; a bit has all of it."""
+        own = self.answer_deviation**2 if self.levels.count > 2 else 0.0
+        return self.levels.variance + own
 
     @property
     def information(self) -> float:
@@ -121,9 +127,14 @@ class LocalStudy(AnsweringStudy):
         yield self.invocation(self.mechanism, 1.0, total=self.users, at=AT)
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """As in the base class, or two bits."""
-        pair = AuditPair(0, 1, "two bits")
-        return (pair,) if isinstance(self.mechanism, RandomizedResponse) else super().audit_pairs()
+        """Two levels."""
+        return (AuditPair(0, 1, "two levels"),)
+
+    def read(self, question: Question, level: int) -> ReleasedAnswer:
+        """What a released level says of the point of a question."""
+        low, high = self.answers
+        value = low + (self.levels.value(level) + 0.5) * (high - low)
+        return ReleasedAnswer(question.group, value, self.variance * (high - low) ** 2)
 
     def device(self, user: str, ledger: Any, rng: np.random.Generator) -> Device:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
@@ -169,28 +180,15 @@ class Device:
         """
         study = self.study
         validate.instance(Question, question=question)
-        mechanism, (low, high) = study.mechanism, study.answers
-        if isinstance(mechanism, RandomizedResponse):
-            bit = self.release(self.bit(value, self.rng.random()))
-            unbiased = (bit - 0.5) / (1.0 - mechanism.p)
-        else:
-            unbiased = self.release(self.scaled(value))
-        wide = high - low
-        return ReleasedAnswer(
-            question.group, low + (unbiased + 0.5) * wide, study.variance * wide**2
-        )
+        return study.read(question, self.release(self.level(value, self.rng.random())))
 
-    def scaled(self, value: Any) -> Any:
-        """The answer within its range, scaled to [−½, ½]."""
-        return scale_answer(value, self.study.answers)
+    def level(self, value: Any, coin: float) -> Any:
+        """The level of an answer."""
+        return self.study.levels.number(scale_answer(value, self.study.answers), coin)
 
-    def bit(self, value: Any, coin: float) -> Any:
-        """1 with the probability that is the share of the range below the answer."""
-        return int(coin < self.scaled(value) + 0.5)
-
-    def release(self, own: Any) -> float:
+    def release(self, own: Any) -> int:
         """One release at the ledger's door."""
-        return float(self.ledger.release(self.study.mechanism, own, unit=self.user, at=AT))
+        return int(self.ledger.release(self.study.mechanism, own, unit=self.user, at=AT))
 
 
 _MOST_GROUPS = 10_000

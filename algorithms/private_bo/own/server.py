@@ -305,6 +305,20 @@ class LandmarkFeatures(Checked, FeatureMap):
     def _candidates(self) -> Array:
         return self(self.domain.candidates)
 
+    def chosen(self, options: Array, theta: Array, place: Array) -> tuple[int, float]:
+        """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel.
+
+        Raises:
+            InputError: if the options are no points of the space's dimension.
+        """
+        if options.ndim != 2 or not len(options):
+            raise InputError(
+                f"options has shape {options.shape}; it must hold at least one point, (n, d)."
+            )
+        found = int((self(options) @ theta).argmax())
+        ends = self.domain.unit(np.stack([options[found], place]))
+        return found, math.sqrt(min(1.0, max(0.0, float(self.kernel(ends[:1], ends[1:])[0, 0]))))
+
     def argmax(self, theta: Array) -> Array:
         """An allowed point where θᵀΦ is large, (d,)."""
         return np.asarray(self.domain.climb(lambda X: self(X) @ theta, self._candidates @ theta))
@@ -397,6 +411,7 @@ class Server:
             sampling, but not below this.
         rng: of the draws, which have no privacy role.
         trace: what was released, with its point, in the order of arrival.
+        drawn: θ of the last draw.
     """
 
     maps: Sequence[LandmarkFeatures]
@@ -407,6 +422,7 @@ class Server:
     exploration: float
     rng: np.random.Generator
     trace: list[tuple[Array, ReleasedAnswer]] = field(default_factory=list, init=False)
+    drawn: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._beliefs = [Belief(each.size, self.deviation) for each in self.maps]
@@ -423,10 +439,10 @@ class Server:
         if self._asked >= self.users:
             raise InputError(f"users is {self.users}, and all have been asked; declare more.")
         if self.begins():
-            best = self._best
+            best = self.best_map
             factor = max(self.exploration, 1 - self._asked / self.users)
-            draw = self._beliefs[best].draw(self.rng, factor)
-            self._points.append(self.maps[best].argmax(draw))
+            self.drawn = self._beliefs[best].draw(self.rng, factor)
+            self._points.append(self.maps[best].argmax(self.drawn))
         self._asked += 1
         group = len(self._points) - 1
         return Question(self._asked - 1, group, self._points[group])
@@ -443,19 +459,24 @@ class Server:
         """
         if not isinstance(released, ReleasedAnswer):
             raise InputError(f"released is a {type(released).__name__}; it must be a Released.")
-        if released.group >= len(self._points):
-            raise InputError(
-                f"group is {released.group}, which was not asked; it must be below "
-                f"{len(self._points)}."
-            )
-        if released.group in self._told:
-            raise InputError(
-                f"group is {released.group}, whose result was given already; give each once."
-            )
+        self.require_waiting(released.group)
         self._told.add(released.group)
         point = self._points[released.group]
         self._learn(point, released.value, released.variance)
         self.trace.append((point, released))
+
+    def require_waiting(self, group: int) -> None:
+        """Refuse what answers no question.
+
+        Raises:
+            InputError: if the group was not asked, or has been answered.
+        """
+        if group >= len(self._points):
+            raise InputError(
+                f"group is {group}, which was not asked; it must be below {len(self._points)}."
+            )
+        if group in self._told:
+            raise InputError(f"group is {group}, whose result was given already; give each once.")
 
     def inform(self, points: Array, values: Array, deviation: float) -> None:
         """Learn from public data, such as of an earlier study.
@@ -484,16 +505,17 @@ class Server:
 
     def best(self) -> Array:
         """The recommended point: of largest posterior mean, (d,)."""
-        return self.maps[self._best].argmax(self._beliefs[self._best].mean)
+        return self.maps[self.best_map].argmax(self._beliefs[self.best_map].mean)
 
     def mean(self, X: Array) -> Array:
         """What the server believes of the objective at the rows of ``X`` (n, d), (n,)."""
         low, high = self.answers
-        shape = self.maps[self._best](X) @ self._beliefs[self._best].mean
+        shape = self.maps[self.best_map](X) @ self._beliefs[self.best_map].mean
         return np.asarray((shape + 0.5) * (high - low) + low)
 
     @property
-    def _best(self) -> int:
+    def best_map(self) -> int:
+        """The number of the feature map under which the releases are likeliest."""
         return int(np.argmax([belief.evidence for belief in self._beliefs]))
 
     def _learn(self, point: Array, value: float, variance: float) -> None:

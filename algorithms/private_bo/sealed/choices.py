@@ -46,7 +46,7 @@ def choose(
     return [*phi[arm].tolist(), _scaled(float(records["reward"][arm]), rewards)]
 
 
-def choose_option(
+def choose_level(
     records: Mapping[str, Sequence[Any]],
     rng: np.random.Generator,
     *,
@@ -54,10 +54,12 @@ def choose_option(
     options: Sequence[str],
     features: str,
     theta: Any,
-    root: Any,
+    place: Any,
     answers: Sequence[float],
-) -> list[float]:
-    """The same for the own options of a study of one's own, and the author's objective.
+    near: float,
+    thresholds: Sequence[float],
+) -> float:
+    """The level of the answer about the option of largest θᵀΦ, or 0 if it is far from a place.
 
     Args:
         records: the user's own.
@@ -67,19 +69,18 @@ def choose_option(
             all of the space may be chosen.
         features: Φ of a space, as :func:`packed` writes it.
         theta: θ, (m,).
-        root: R of the width ‖Rᵀφ‖, (m, m).
+        place: (d,).
         answers: (low, high).
-
-    Returns:
-        φ and v, m + 1 numbers.
+        near: a coin: below how large a share an option is near.
+        thresholds: above how many of them an answer in [−½, ½] lies is its level.
     """
     phi_of: Any = unpacked(features)
     own = function_of(options)(records, rng) if options else phi_of.domain.candidates
     points = np.asarray(own, dtype=np.float64)
-    phi = phi_of(points)
-    place = _best(phi, theta, root)
-    answer = float(function_of(objective)(records, rng, points[place].tolist()))
-    return [*phi[place].tolist(), _scaled(answer, answers)]
+    chosen, share = phi_of.chosen(points, np.asarray(theta), np.asarray(place))
+    answer = float(function_of(objective)(records, rng, points[chosen].tolist()))
+    above = sum(_scaled(answer, answers) > each for each in thresholds)
+    return float(1 + above) if near < share else 0.0
 
 
 def _best(phi: Any, theta: Any, root: Any) -> int:

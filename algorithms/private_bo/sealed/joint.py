@@ -11,12 +11,14 @@ import numpy as np
 
 from dpaudit import InputError, RunResult, Table
 from dpaudit.base.fields import Positive
-from private_bo.joint import JointServer, Noise, OutOfRange, Report, central, local_joint
-from private_bo.joint.statistics import FREE_WEIGHT, Belief
+from private_bo.joint import JointServer, Noise, OutOfRange, central, local_joint
+from private_bo.joint.statistics import FREE_WEIGHT
 from private_bo.joint.subject import PrivateApproximateGPUCB
 from private_bo.own import answers
 from private_bo.own import local_joint as local_joint_study
-from private_bo.sealed.choices import choose, choose_option, packed
+from private_bo.own.local_joint import JointDevice, Parameters, Report
+from private_bo.sealed.choices import choose, choose_level, packed
+from private_bo.sealed.local import sent
 from private_bo.sealed.study import SealedProblem, SealedStudy
 
 _STEP = 1e-9
@@ -88,8 +90,13 @@ class SealedDecisions(SealedStudy, PrivateApproximateGPUCB):
             "features": self._features,
             "rewards": list(self.reward_range),
         }
-        rows = data.of_units([user])
-        return _encoded(rows, choose, self, server.belief, parameters, packed=packed)
+        size, ends = self.size + 1, np.append(np.ones(self.size), 0.5)
+        belief = server.belief
+        chosen = data.of_units([user]).per_unit(
+            choose, shape=(size,), low=-ends, high=ends, step=_STEP, default=np.zeros(size),
+            parameters=parameters | {"theta": belief.theta, "root": belief.root},
+        )  # fmt: skip
+        return chosen.encode("regression", weight=float(self.matrix_weight), packed=packed)
 
     def told(self) -> RunResult:
         """How many users came, as all others see what they add alone."""
@@ -130,7 +137,7 @@ class LocalJointGPUCB(SealedDecisions, local_joint.LocalJointGPUCB):
             chooser = server.parameters().server
             sent = self.statistics_of(data, user, chooser, packed=True)
             (noisy,) = ledger.answers(sent, units=[user], at="statistics")
-            server.receive(Report(turn, user, np.asarray(noisy)))
+            server.receive(local_joint.Report(turn, user, np.asarray(noisy)))
         return self.told()
 
 
@@ -165,51 +172,64 @@ class LocalJointStudy(SealedProblem, local_joint_study.LocalJointStudy):
     def functions(self) -> tuple[Callable[..., Any], ...]:  # type: ignore[override]
         """What a device does, and the functions of yours that it calls."""
         more = () if self.options is None else (self.options.function,)
-        return (choose_option, *super().functions, *more)
+        return (choose_level, *super().functions, *more)
 
     def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
         """Ask one user of the table after the other."""
-        server = self.server(rng)
-        for user in self.names:
-            parameters = server.ask()
-            sent = self.statistics_of(data.of_units([user]), parameters.server.belief)
-            (noisy,) = ledger.answers(sent, units=[user], at="statistics")
-            server.tell(Report(parameters.turn, user, np.asarray(noisy)))
-        return self.result(data, server)
+        rows = (data.of_units([user]) for user in self.names)
+        return self.result(data, self.search(rows, ledger, rng))
 
-    def statistics_of(self, rows: Any, belief: Belief) -> Any:
-        """What one user sends: made of the own rows and of what was released."""
-        parameters = {
+    def device(  # type: ignore[override]
+        self, user: str, ledger: Any, rng: np.random.Generator
+    ) -> SealedJointDevice:
+        """What asks for a user's level."""
+        return SealedJointDevice(self, user, ledger, rng)
+
+    def ask(self, parameters: Parameters, device: Any, record: Any) -> Report:
+        """What the device of a user with these rows sends."""
+        found: Report = device.reported(parameters, record)
+        return found
+
+    def level_of(self, rows: Any, parameters: Parameters, near: float, coin: float) -> Any:
+        """A handle of one user's level: made of the own rows and of what is public."""
+        given = {
             "objective": _named(self.asked),
             "options": [] if self.options is None else _named(self.options.function),
-            "features": self._features,
+            "features": self._features[parameters.kernel],
+            "theta": parameters.theta,
+            "place": parameters.point.tolist(),
             "answers": list(self.answers),
+            "near": near,
+            "thresholds": self.levels.thresholds(coin),
         }
-        return _encoded(rows, choose_option, self.inner, belief, parameters, packed=True)
+        most = float(self.levels.count)
+        level = rows.per_unit(
+            choose_level, low=0.0, high=most, step=1.0, default=0.0, parameters=given
+        )
+        return level.rows().vector("value")
 
     @cached_property
-    def _features(self) -> str:
-        found = self.inner.feature_map
-        found(self.space.candidates[:1])  # computes what it keeps
-        return packed(found)
+    def _features(self) -> list[str]:
+        for each in self.maps:
+            each(self.space.candidates[:1])  # computes what it keeps
+        return [packed(each) for each in self.maps]
 
 
-def _encoded(
-    rows: Any,
-    function: Callable[..., Any],
-    algorithm: PrivateApproximateGPUCB,
-    belief: Belief,
-    parameters: dict[str, Any],
-    *,
-    packed: bool,
-) -> Any:
-    """A handle of what one user adds to the sums, by features and a value from a function."""
-    size, ends = algorithm.size + 1, np.append(np.ones(algorithm.size), 0.5)
-    chosen = rows.per_unit(
-        function, shape=(size,), low=-ends, high=ends, step=_STEP, default=np.zeros(size),
-        parameters=parameters | {"theta": belief.theta, "root": belief.root},
-    )  # fmt: skip
-    return chosen.encode("regression", weight=float(algorithm.matrix_weight), packed=packed)
+@dataclass(eq=False)
+class SealedJointDevice(JointDevice):
+    """Makes a handle of a user's level in place of a number; attributes as in the base."""
+
+    study: LocalJointStudy
+
+    def __post_init__(self) -> None:
+        """The ledger is a sealed one."""
+
+    def reported(self, parameters: Parameters, rows: Any) -> Report:
+        """One release of a handle."""
+        near, coin = self.rng.random(2)
+        vectors = self.study.level_of(rows, parameters, float(near), float(coin))
+        level = sent(self.ledger, self.user, vectors, 0, answers.AT)
+        return Report(parameters.group, int(level))
 
 
 def _named(function: Callable[..., Any]) -> list[str]:

@@ -172,17 +172,14 @@ class SealedDevice(answers.Device):
     def __post_init__(self) -> None:
         """The ledger is a sealed one."""
 
-    def scaled(self, value: Any) -> tuple[Any, float]:
-        """The answer scaled, and that of one in the middle."""
-        return self.study.scaled(value), 0.0
+    def level(self, value: Any, coin: float) -> tuple[Any, int]:
+        """Above how many thresholds the answer is, and the level of one in the middle."""
+        (low, high), levels = self.study.answers, self.study.levels
+        ends = [low + (each + 0.5) * (high - low) for each in levels.thresholds(coin)]
+        above = " + ".join(f"CASE WHEN value > {decimal(end)} THEN 1 ELSE 0 END" for end in ends)
+        return value.rows().vector(above), levels.number(0.0, coin)
 
-    def bit(self, value: Any, coin: float) -> tuple[Any, float]:
-        """Whether the answer is above the threshold that the coin is, and that of the middle."""
-        low, high = self.study.answers
-        above = f"CASE WHEN value > {decimal(low + coin * (high - low))} THEN 1 ELSE 0 END"
-        return value.rows().vector(above), int(coin < 0.5)
-
-    def release(self, own: Any) -> float:
+    def release(self, own: Any) -> int:
         """One release of a handle."""
         vectors, missing = own
-        return sent(self.ledger, self.user, vectors, missing, answers.AT)
+        return int(sent(self.ledger, self.user, vectors, missing, answers.AT))

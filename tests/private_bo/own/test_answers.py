@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from subject_conformance import SubjectConformance
 
-from dpaudit import Ledger, PlanMismatchError, RandomizedResponse, guarantee
+from dpaudit import Ledger, PlanMismatchError, guarantee
 from dpaudit.base.errors import InputError
 from private_bo.own import BoxSpace, JointStudy, LocalStudy, Privatiser
 from private_bo.own.agent import scale_answer
@@ -37,7 +37,7 @@ class TestOneBit(SubjectConformance):
         return [[1.0], "records", 3, [float("nan")] * 8, ["word"] * 8]
 
 
-class TestLaplace(TestOneBit):
+class TestLevels(TestOneBit):
     subject = LocalStudy(objective=liking, users=8, epsilon=5.0, answers=(-3.0, 2.0))
 
 
@@ -46,7 +46,7 @@ def test_the_plan_proves_the_claim_and_wastes_nothing(epsilon):
     study = LocalStudy(epsilon=epsilon)
     assert guarantee(study.plan(), 0.0).epsilon == pytest.approx(epsilon, rel=1e-9)
     assert guarantee(study.plan(), 0.0).epsilon <= epsilon
-    assert isinstance(study.mechanism, RandomizedResponse) is (epsilon < 2.3)
+    assert (study.levels.count == 2) is (epsilon < 1.1)
 
 
 @Ledger.register

@@ -1,17 +1,21 @@
-"""A trusted shuffler between users and server: what it takes, and what it releases."""
+"""A trusted shuffler between users and server: whom it draws, and what it passes on."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from contextlib import closing
 
 import numpy as np
 import pytest
 from rehearsals import rules
 from subject_conformance import SubjectConformance
 
-from dpaudit import InputError, Ledger, TrustModel, certify, guarantee
+from dpaudit import InputError, Ledger, RandomizedResponse, TrustModel, certify, guarantee
 from dpaudit.certificate import SubjectRecord
-from private_bo.own import BoxSpace, ShuffleStudy, optimise, study
+from dpaudit.plan import Plan
+from private_bo.own import BoxSpace, LocalStudy, ShuffleStudy, optimise, study
+from private_bo.own.shuffle import hidden, hidden_levels
 from private_bo.own.studies import ConstantUser
 
 
@@ -19,89 +23,144 @@ def liking(x, taste):
     return math.exp(-8 * float(np.square(x - 0.4).sum())) + 0.01 * taste
 
 
-SMALL = ShuffleStudy(objective=liking, users=60, epsilon=1.0, batch=30, points=3)
+SMALL = ShuffleStudy(objective=liking, users=40, epsilon=1.0)
+ALONE = ShuffleStudy(objective=liking, users=8, epsilon=3.0)
 
 
 class TestShuffleStudy(SubjectConformance):
     subject = SMALL
 
     def data(self):
-        return list(range(60))
+        return list(range(self.subject.users))
 
     def neighbour(self):
-        return [ConstantUser(1e6), *range(1, 60)]
+        return [ConstantUser(1e6), *range(1, self.subject.users)]
 
     def bad_data(self):
-        return [[1.0], "records", 3, [float("nan")] * 60, ["word"] * 60]
+        size = self.subject.users
+        return [[1.0], "records", 3, [float("nan")] * size, ["word"] * size]
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_the_plan_proves_the_claim_under_central_trust(epsilon):
-    mine = study(None, BoxSpace(), users=400, epsilon=epsilon, trust="shuffle", batch=100)
+class TestNobodyToHideAmong(TestShuffleStudy):
+    subject = ALONE
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+def test_the_plan_proves_the_claim_and_wastes_little(epsilon):
+    mine = study(None, BoxSpace(), users=500, epsilon=epsilon, trust="shuffle")
     plan = mine.plan()
-    assert [each.mechanism.reports for each in plan.invocations] == [100, 100, 100, 100]
+    assert mine.hides
     assert {each.trust for each in plan.invocations} == {TrustModel.CENTRAL}
-    assert 0.998 * epsilon <= guarantee(plan, 1e-5).epsilon <= epsilon
+    assert 0.99 * epsilon <= guarantee(plan, 1e-5).epsilon <= epsilon
     about = {"subject": SubjectRecord("shuffle study"), "findings": mine.findings()}
     made = certify(plan, claim=mine.claim(), delta=1e-5, **about)
-    assert "trusted-shuffler" in {each.rule for each in made.findings}
+    (told,) = [each for each in made.findings if each.rule == "trusted-shuffler"]
+    local = float(mine.mechanism.pair(1.0).pure_epsilon)
+    assert f"ε = {math.ceil(1000 * local) / 1000:g} alone" in told.message
+    more = RandomizedResponse.calibrated(epsilon=1.01 * local, k=mine.mechanism.k)
+    assert guarantee(Plan.of(hidden(more, 500)), 1e-5).epsilon > epsilon
 
 
-def parties(noise=0, **settings):
-    mine = ShuffleStudy(
-        **{"users": 10, "batch": 5, "points": 2, "answers": (0.0, 8.0), "epsilon": 20.0} | settings
-    )
-    ledger = Ledger(mine.plan(), rng=np.random.default_rng(noise))
+@pytest.mark.parametrize(("users", "epsilon"), [(500, 0.5), (500, 1.0), (500, 5.0), (40, 10.0)])
+def test_an_answer_is_never_noisier_than_under_local_trust(users, epsilon):
+    own = ShuffleStudy(users=users, epsilon=epsilon)
+    local = LocalStudy(users=users, epsilon=epsilon)
+    assert own.variance < local.variance if own.hides else own.variance == local.variance
+    assert own.hides is (users == 500)
+
+
+def test_the_variances_that_the_pages_state():
+    found = [hidden_levels(1.0, 1e-5, users).variance for users in (60, 500, 2000)]
+    assert found == pytest.approx([0.42, 0.089, 0.034], rel=0.02)
+
+
+def test_without_anybody_to_hide_among_it_is_the_local_search():
+    fields = {"objective": liking, "users": 30, "epsilon": 12.0}
+    found = []
+    for subject in (ShuffleStudy(**fields), LocalStudy(**fields)):
+        with closing(Ledger(subject.plan(), rng=np.random.default_rng(0))) as ledger:
+            found.append(subject.run([0.0] * 30, ledger, np.random.default_rng(1)).to_dict())
+    first, then = found
+    assert first["series"] == then["series"]
+    assert [each.rule for each in ShuffleStudy(**fields).findings()] == ["nobody-to-hide-among"]
+
+
+def parties(**settings):
+    mine = ShuffleStudy(**{"users": 60, "answers": (0.0, 8.0)} | settings)
+    ledger = Ledger(mine.plan(), rng=np.random.default_rng(0))
     rng = np.random.default_rng(1)
     return mine.server(rng), mine.shuffler(ledger, rng), ledger
 
 
-def test_a_batch_is_asked_about_its_points_and_their_means_are_released():
+def test_every_question_goes_to_one_of_all_users():
     server, shuffler, ledger = parties()
-    questions = [server.ask() for _ in range(10)]
-    assert [q.group for q in questions] == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
-    assert len({tuple(q.point) for q in questions}) == 4
-    for n in range(5):
-        shuffler.collect(f"user {n}", [8.0, 0.0])
-    first, second = shuffler.release()
-    # at ε = 20 a bit lies once in 10^8: the ends of the range arrive as they are
-    assert (first.group, second.group) == (0, 1)
-    assert (first.value, second.value) == (pytest.approx(8.0), pytest.approx(0.0, abs=1e-6))
-    assert first.variance == pytest.approx(16 / 3)
-    for n in range(5, 9):
-        shuffler.collect(f"user {n}", [8.0, 0.0])
-    for released in (first, second, *shuffler.release()):  # one is missing: a coin
-        server.tell(released)
-    assert len(server.trace) == 4
-    assert len(ledger) == 2
-    with pytest.raises(InputError, match="and so are all others"):
-        shuffler.release()
+    drawn = Counter()
+    for _ in range(60):
+        question = server.ask()
+        drawn[shuffler.draw()] += 1
+        server.tell(shuffler.answer(question, 4.0))
+    assert len(server.trace) == len(ledger) == 60
+    assert max(drawn.values()) > 1  # by chance at least once in 10^25 runs
+    assert set(drawn) <= set(range(60))
+    with pytest.raises(InputError, match="users is 60, and as many have been drawn"):
+        shuffler.draw()
 
 
-def test_a_user_answers_once_and_no_private_value_is_shown():
-    _, shuffler, ledger = parties()
-    shuffler.collect("ann", [1.0, 2.0])
-    for user, answers, words in (
-        ("ann", [1.0, 2.0], "'ann' has answered"),
-        ("bob", [1.0], "answers has 1 entries; it must have one for each of the 2 points"),
-        ("bob", [1.0, float("nan")], "NaN"),
-        ("bob", ["HIV", 1.0], "no array of numbers"),
-    ):
+def test_silence_is_the_middle_and_a_level_is_read_with_its_variance():
+    server, shuffler, _ = parties(epsilon=12.0, users=8)
+    question = server.ask()
+    assert shuffler.draw() == 0
+    low = shuffler.answer(question, -3.0)
+    shuffler.draw()
+    top = shuffler.answer(question, 1e9)
+    shuffler.draw()
+    silent = shuffler.answer(question, None)
+    # at ε = 12 a level lies once in 5000 answers
+    assert [low.value, silent.value, top.value] == pytest.approx([0.0, 4.0, 8.0], abs=0.01)
+    assert top.variance == pytest.approx(64 * (shuffler.study.levels.variance + 0.01))
+
+
+def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
+    server, shuffler, ledger = parties()
+    question = server.ask()
+    with pytest.raises(InputError, match="answer comes before draw"):
+        shuffler.answer(question, 1.0)
+    shuffler.draw()
+    with pytest.raises(InputError, match="draw comes before the last user's answer"):
+        shuffler.draw()
+    for wrong, words in ((float("nan"), "NaN"), ("HIV", "no array of numbers"), ([1.0], "shape")):
         with pytest.raises(InputError, match=words) as refused:
-            shuffler.collect(user, answers)
+            shuffler.answer(question, wrong)
         assert "HIV" not in str(refused.value)
-    for user in ("bob", "cas", "dee", "eve"):
-        shuffler.collect(user, [1.0, 2.0])
-    with pytest.raises(InputError, match="or the batch is complete"):
-        shuffler.collect("fay", [1.0, 2.0])
     assert len(ledger) == 0
-    shuffler.release()
-    with pytest.raises(InputError, match="'ann' has answered"):
-        shuffler.collect("ann", [1.0, 2.0])
+    server.tell(shuffler.answer(question, 1.0))
+    assert len(ledger) == 1
 
 
-def test_a_search_finds_the_best_of_answers_that_are_bits():
-    found = optimise(liking, BoxSpace(), users=400, epsilon=3.0, trust="shuffle", batch=80, seed=0)
+def test_the_audited_statistic_has_the_law_of_the_run():
+    """Of 300 runs: five deviations, so a false alarm of 1e-6."""
+    subject = ShuffleStudy(objective=lambda x, own: own, users=40, epsilon=1.0, features=3)
+    found = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        with closing(Ledger(subject.plan(), rng=rng)) as ledger:
+            shuffler, server = subject.shuffler(ledger, rng), subject.server(rng)
+            question, released = server.ask(), []
+            for _ in range(40):
+                own = shuffler.draw() == 0
+                told = shuffler.answer(question, 1.0 * own)
+                released.append(told.value)
+        top = subject.read(question, subject.mechanism.k - 1).value
+        found.append(sum(each == pytest.approx(top) for each in released))
+    drawn = subject.audit_release(1, 4000, np.random.default_rng(0))
+    error = drawn.std() * (1 / 300 + 1 / 4000) ** 0.5
+    assert abs(np.mean(found) - drawn.mean()) < 5 * error
+    counted = subject.statistic([np.int64(1), np.int64(0), np.int64(1)])
+    assert counted == 2
+
+
+def test_a_search_finds_the_best():
+    found = optimise(liking, BoxSpace(), users=200, epsilon=3.0, trust="shuffle", seed=0)
     assert found.point == pytest.approx([0.4, 0.4], abs=0.25)
     assert found.certificate.guarantee.epsilon <= 3.0
     assert found.certificate.guarantee.delta == 1e-5
@@ -109,16 +168,13 @@ def test_a_search_finds_the_best_of_answers_that_are_bits():
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"batch": 61}, "batch is 61; it must be at most the number of users, 60"),
-        ({"points": 0}, "points is 0"),
-        ({"epsilon": 1e-17}, "epsilon is 1e-17"),
-    ],
+    [({"users": 0}, "users is 0"), ({"epsilon": 1e-17}, "epsilon is 1e-17")],
 )
 def test_bad_fields_are_one_sentence(fields, said):
     with pytest.raises(InputError, match=f"^{said}"):
         ShuffleStudy(**{"users": 60} | fields)
 
 
-def test_a_rehearsal_finds_nothing():
-    assert rules(SMALL) == set()
+@pytest.mark.parametrize("subject", [SMALL, ALONE], ids=["hidden", "alone"])
+def test_a_rehearsal_finds_nothing(subject):
+    assert rules(subject) == set()

@@ -143,7 +143,7 @@ def asked(made):
 
 
 def answering(parameters, options, play):
-    return DEVICES.device("ann", door(DEVICES)).answer(parameters, options, play)
+    return DEVICES.device("ann", door(DEVICES), rng()).answer(parameters, options, play)
 
 
 def modeller():
@@ -162,7 +162,7 @@ WRONG = {
     "ledger is a NoneType; it must be a Ledger": [
         lambda: LOCAL.device("ann", None, rng()),
         lambda: JOINT.privatiser(None),
-        lambda: DEVICES.device("ann", None),
+        lambda: DEVICES.device("ann", None, rng()),
         lambda: AGENTS.server(None),
         lambda: ROWS.publish([[0.5]] * 9, None),
         lambda: ROWS.desk([[0.5]] * 9, None),
@@ -172,7 +172,7 @@ WRONG = {
         lambda: JOINT.privatiser(door(JOINT)).collect(None, "ann", 0.5),
     ],
     "user is ": [
-        lambda: DEVICES.device(3, door(DEVICES)),
+        lambda: DEVICES.device(3, door(DEVICES), rng()),
         lambda: JOINT.privatiser(door(JOINT)).collect(asked(JOINT), [], 0.5),
     ],
     "group is 'x'": [lambda: JOINT.privatiser(door(JOINT)).close("x")],
@@ -226,7 +226,7 @@ def fails(place):
 def test_the_words_of_a_user_s_error_are_not_told(play):
     ledger = door(DEVICES)
     with pytest.raises(InputError) as refused:
-        DEVICES.device("ann", ledger).answer(asked(DEVICES), [[0.5]], play)
+        DEVICES.device("ann", ledger, rng()).answer(asked(DEVICES), [[0.5]], play)
     assert "17" not in "".join(format_exception(refused.value))
     assert refused.value.__context__ is None
     assert len(ledger) == 0
