@@ -85,6 +85,7 @@ class ClippedSums:
         self._parameters, self._examples, self.chunk = parameters, examples, chunk
         self._sizes = [each.numel() for each in parameters.values()]
         self.size = sum(self._sizes)
+        self._wide = torch.empty(0, dtype=torch.float64)  # a part of gradients in 64 bits
         one = partial(_of_user if examples.by_user else _of_row, loss)
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
         known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
@@ -178,7 +179,21 @@ class ClippedSums:
             rows, norms = _mended(rows)
         factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
         factors[real:] = 0.0
-        return _summed(factors, rows), norms[:real]
+        return self._summed(factors, rows), norms[:real]
+
+    def _summed(self, factors: Any, rows: list[Any]) -> Any:
+        """The sum of each row times its factor, in 64 bits, shape (size,)."""
+        if self.device.type == "mps":  # which has floats of 32 bits alone
+            factors, rows = factors.cpu(), [each.cpu() for each in rows]
+        wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
+        if not self._wide.numel():  # kept, as the system clears memory that it hands out anew
+            most = min(columns, max(self._sizes))
+            self._wide = torch.empty(len(wide) * most, dtype=wide.dtype, device=wide.device)
+        sums = []
+        for part in (part for each in rows for part in each.split(columns, 1)):
+            here = self._wide[: part.numel()].view(part.shape)
+            sums.append(wide @ here.copy_(part))
+        return torch.cat(sums)
 
 
 _NO_NUMBER = "the loss of one example"
@@ -261,14 +276,6 @@ def _norms(rows: list[Any]) -> Any:
             each = each[:, whole:]
         parts.append(torch.linalg.vector_norm(each, dim=1)[:, None])
     return torch.linalg.vector_norm(torch.cat(parts, 1), dim=1)
-
-
-def _summed(factors: Any, rows: list[Any]) -> Any:
-    """The sum of each row times its factor, in 64 bits, shape (size,)."""
-    if factors.device.type == "mps":  # which has floats of 32 bits alone
-        factors, rows = factors.cpu(), [each.cpu() for each in rows]
-    wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
-    return torch.cat([wide @ part.double() for each in rows for part in each.split(columns, 1)])
 
 
 def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
