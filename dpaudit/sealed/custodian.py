@@ -267,7 +267,6 @@ class _Custodian:
                 "head": ledger.journal.head,
                 "seeded": ledger.seeded,
                 "left": list(ledger.left()),
-                "findings": [each.to_dict() for each in operations.findings.values()],
                 "releases": len(ledger),
             }
         )

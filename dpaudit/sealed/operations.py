@@ -22,7 +22,6 @@ from dpaudit.base import validate
 from dpaudit.base.applications import offered
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Finding
 from dpaudit.certificate.assumptions import clips
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
@@ -173,7 +172,6 @@ class Operations:
     Attributes:
         real: the rows, with the ledger.
         owner: what the owner of the data is told, by name.
-        findings: what a reader of the certificate must know, by rule.
     """
 
     def __init__(
@@ -195,7 +193,6 @@ class Operations:
         self._functions = functions
         self._groups: dict[str, str] = {}
         self.owner: dict[str, Any] = {}
-        self.findings: dict[str, Finding] = {}
         self._told = 0
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, OtherSubjectError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.validate import shown
-from dpaudit.certificate import Certificate, Finding, Severity, with_witness
+from dpaudit.certificate import Certificate, Severity, with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
     Anchor,
@@ -270,17 +270,13 @@ class _Account:
 
 @dataclass(frozen=True)
 class _Ran:
-    """What a run left: its results and the owner's, the ledger's record, what was not released.
-
-    Beside them is what a reader must know of operations that it asked for.
-    """
+    """What a run left: its results and the owner's, the ledger's record, what was not released."""
 
     run: dict[str, Any]
     ledger: dict[str, Any]
     left: tuple[str, ...]
     owner: dict[str, Any] | None
     data: str
-    findings: tuple[Finding, ...] = ()
 
 
 def run_target(
@@ -449,8 +445,7 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
     owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
     assert target.seal is not None
     source = data if data is not None else target.seal.source
-    found = tuple(map(Finding.from_dict, said["findings"]))
-    return _Ran(said["result"], record, tuple(said["left"]), owner, source, found)
+    return _Ran(said["result"], record, tuple(said["left"]), owner, source)
 
 
 def _made(run: SealedRun, journal: Path) -> int:
@@ -488,7 +483,7 @@ def _written(
     rows = [_found("made-up-data", data=ran.data)] if made_up else []
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
-    certificate = certified(target, extra=(*rows, *run_findings(record), *left, *ran.findings))
+    certificate = certified(target, extra=(*rows, *run_findings(record), *left))
     if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)

@@ -2,7 +2,8 @@
 
 ``torch.func.vmap`` hands the loss one example, so that no loss that reads its arguments alone can
 mix two. Chunks have one size: what is missing repeats the chunk's first unit, times 0, so that the
-kernels, and with them the rounding, are the same for a chunk of one unit and a full one.
+kernels, and with them the rounding, are the same for a chunk of one unit and a full one. In chunks
+of one unit, a graph, which can read nothing but its arguments, is differentiated without ``vmap``.
 
 What a unit adds is decided by its own gradient g and the clip norm C: g min(1, C/‖g‖), and nothing
 where g is not finite. Gradients are floats: the norm that is clipped to is smaller by
@@ -23,11 +24,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.func import grad, vmap
+from torch.utils._pytree import tree_map
 
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
+from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.reach import reached
 
 Loss = Callable[[Mapping[str, Any], Any], Any]
@@ -85,8 +88,11 @@ class ClippedSums:
         self._parameters, self._examples, self.chunk = parameters, examples, chunk
         self._sizes = [each.numel() for each in parameters.values()]
         self.size = sum(self._sizes)
+        self._wide = torch.empty(0, dtype=torch.float64)  # a part of gradients in 64 bits
         one = partial(_of_user if examples.by_user else _of_row, loss)
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
+        if isinstance(loss, Graph) and chunk == 1:
+            self._gradients = partial(_of_one_unit, one)
         known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
         self._try([*known, *([] if model is None else [model])])
 
@@ -173,12 +179,28 @@ class ClippedSums:
             with foreign("the loss"):  # its words may show an example
                 raise
         rows = [made[name].reshape(self.chunk, -1) for name in parameters]
+        if self.chunk == 1:  # in fewer calls
+            rows = [torch.cat(rows, 1)]
         norms = _norms(rows)
         if not math.isfinite(float(norms.sum())):
             rows, norms = _mended(rows)
         factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
         factors[real:] = 0.0
-        return _summed(factors, rows), norms[:real]
+        return self._summed(factors, rows), norms[:real]
+
+    def _summed(self, factors: Any, rows: list[Any]) -> Any:
+        """The sum of each row times its factor, in 64 bits, shape (size,)."""
+        if self.device.type == "mps":  # which has floats of 32 bits alone
+            factors, rows = factors.cpu(), [each.cpu() for each in rows]
+        wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
+        if not self._wide.numel():  # kept, as the system clears memory that it hands out anew
+            room = len(wide) * min(columns, self.size)
+            self._wide = torch.empty(room, dtype=wide.dtype, device=wide.device)
+        sums = []
+        for part in (part for each in rows for part in each.split(columns, 1)):
+            here = self._wide[: part.numel()].view(part.shape)
+            sums.append(wide @ here.copy_(part))
+        return torch.cat(sums)
 
 
 _NO_NUMBER = "the loss of one example"
@@ -196,6 +218,20 @@ def _of_user(loss: Loss, parameters: Mapping[str, Any], given: tuple[Any, Any]) 
 
     rows, weights = given
     return (vmap(of_row, randomness="different")(rows) * weights).sum()
+
+
+def _of_one_unit(loss: Loss, parameters: Mapping[str, Any], chunk: Any) -> dict[str, Any]:
+    """The gradients of a chunk of one unit, without ``vmap``, which takes several times as long.
+
+    Of a graph alone: code could keep what it was called with, and mix it with the next example.
+    """
+    own = {name: each.requires_grad_() for name, each in parameters.items()}
+    with torch.enable_grad():
+        found = loss(own, tree_map(lambda each: each[0], chunk))
+    if not found.requires_grad:
+        return {name: torch.zeros_like(each)[None] for name, each in own.items()}
+    made = torch.autograd.grad(found, [*own.values()], allow_unused=True, materialize_grads=True)
+    return {name: each[None] for name, each in zip(own, made, strict=True)}
 
 
 def _number(loss: Any) -> Any:
@@ -261,14 +297,6 @@ def _norms(rows: list[Any]) -> Any:
             each = each[:, whole:]
         parts.append(torch.linalg.vector_norm(each, dim=1)[:, None])
     return torch.linalg.vector_norm(torch.cat(parts, 1), dim=1)
-
-
-def _summed(factors: Any, rows: list[Any]) -> Any:
-    """The sum of each row times its factor, in 64 bits, shape (size,)."""
-    if factors.device.type == "mps":  # which has floats of 32 bits alone
-        factors, rows = factors.cpu(), [each.cpu() for each in rows]
-    wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
-    return torch.cat([wide @ part.double() for each in rows for part in each.split(columns, 1)])
 
 
 def _mended(rows: list[Any]) -> tuple[list[Any], Any]:

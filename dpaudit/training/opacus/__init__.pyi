@@ -1,7 +1,5 @@
 from .attaching import Training as Training
 from .attaching import attach as attach
-from .estimator import Privacy as Privacy
-from .estimator import PrivateClassifier as PrivateClassifier
 from .loaders import FixedBatches as FixedBatches
 from .loaders import PoissonLoader as PoissonLoader
 from .step import ObservedStep as ObservedStep

@@ -19,6 +19,8 @@ from dpaudit import AddRemove, Gaussian, Invocation, Plan, PrivacyUnit, TrustMod
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
+from dpaudit.training.gradients.clipped import ClippedSums
+from dpaudit.training.gradients.examples import UnitRows
 from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.tracing import traced
 from dpaudit.workflow.running import run_subject
@@ -138,6 +140,31 @@ def test_a_loss_that_is_made_of_last_bits_moves_by_no_more(tmp_path: Path) -> No
             next(SealedTrainer(loss, parameters, parts, asked.ledger, divisor=200))
             found.append(float(asked.steps[0].value[0]))
     assert abs(found[0] - found[1]) <= 0.5
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_gradient_has_the_same_bits_alone_and_among_others(most: int) -> None:
+    """So a sum is exactly that of its units one by one, in whatever order they come."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(17, 33), nn.Tanh(), nn.Linear(33, 3))
+    own = {**dict(model.named_parameters()), "unused": torch.zeros(2)}
+    rows = [torch.randn(60, 17), torch.randint(0, 3, (60,))]
+    zeros = [torch.zeros(17), torch.zeros((), dtype=torch.int64)]
+    graph, _ = Graph.read(traced(loss_of(model), own, zeros, list), own, zeros)
+    units = 60 // most
+    examples = UnitRows(rows, np.arange(60) % units, [f"u{n}" for n in range(units)], most)
+    sums = ClippedSums(graph, own, examples, 1)
+    alone = [sums.total(np.array([n]), 0.1)[0] for n in range(units)]
+    order = np.random.default_rng(0).permutation(units)
+    assert sums.total(order, 0.1)[0].tolist() == sum(alone[n] for n in order).tolist()
+    assert not any(each[-2:].any() for each in alone)
+
+
+def test_a_loss_of_no_parameter_has_gradients_of_zeros() -> None:
+    own, zeros = {"w": torch.ones(3)}, [torch.zeros(2)]
+    graph, _ = Graph.read(traced(lambda p, e: e[0].sum(), own, zeros, list), own, zeros)
+    examples = UnitRows([torch.ones(4, 2)], np.arange(4), list("abcd"), 1)
+    assert ClippedSums(graph, own, examples, 1).total(np.arange(4), 1.0)[0].tolist() == [0.0] * 3
 
 
 def test_units_are_sampled_and_the_clip_norm_follows_where_it_is_asked_to(tmp_path: Path) -> None:

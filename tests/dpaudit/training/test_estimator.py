@@ -10,7 +10,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpaudit import InputError, Ledger, Verdict, guarantee
-from dpaudit.training.opacus import Privacy, PrivateClassifier, Training, estimator
+from dpaudit.certificate import Premise, Standing
+from dpaudit.training import Privacy, PrivateClassifier, Trainer, estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SHORT = Privacy(epochs=1, sample_rate=0.25, rows=30, bounds=(-3, 3), statistics=5.0, scores=5.0)
@@ -34,7 +35,7 @@ def _one_thread():
 @pytest.fixture
 def quick(monkeypatch):
     """Without certificates, half a second each."""
-    monkeypatch.setattr(Training, "certificate", lambda *_, **__: None)
+    monkeypatch.setattr(Trainer, "certificate", lambda *_, **__: None)
 
 
 def test_it_is_an_estimator_of_scikit_learn(quick):
@@ -147,6 +148,19 @@ def test_without_a_seed_nobody_can_repeat_it(digits, quick):
     assert not np.allclose(*made)
     same = [PrivateClassifier(short, random_state=5).fit(x, y).predict_proba(x) for _ in range(2)]
     assert np.array_equal(*same)
+
+
+def test_noise_is_exact_unless_the_model_is_too_large(digits):
+    x, y = digits[0][:100], digits[1][:100]
+    short = dataclasses.replace(DIGITS, epochs=1)
+    certificate = PrivateClassifier(short, hidden=0).fit(x, y).certificate_
+    (sampler,) = certificate.run["ledger"]["samplers"]
+    assert "numpy" not in sampler
+    standing = {each.premise: each.standing for each in certificate.assumptions}
+    assert standing[Premise.NOISE] is Standing.ENFORCED
+    certificate = PrivateClassifier(short, hidden=300).fit(x, y).certificate_
+    assert any("numpy" in each for each in certificate.run["ledger"]["samplers"])
+    assert "float-noise" in {each.rule for each in certificate.findings}
 
 
 def test_it_goes_with_searches(digits, quick):

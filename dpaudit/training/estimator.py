@@ -1,35 +1,35 @@
 """A classifier with ``fit`` and ``predict`` whose every look at the data is in its plan.
 
-Means of inputs, sizes of classes, and scores on held-out rows, which are private too, go through
-the one ledger, as bounded queries.
+Its steps are those of :class:`~dpaudit.training.Trainer`. Means of inputs, sizes of classes, and
+scores on held-out rows, which are private too, go through the same ledger, as bounded queries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from opacus import PrivacyEngine
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
-from torch.utils.data import TensorDataset
+from torch.func import functional_call
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Checked, Count, Interval, OpenProbability, Positive, Rate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate
-from dpaudit.ledger import Ledger
+from dpaudit.ledger import FloatNoise, Ledger, NoiseBackend, SecureNoise
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import AddRemove, Contribution, Invocation, Plan, PrivacyUnit, TrustModel
-from dpaudit.training.opacus.attaching import Training, attach
-from dpaudit.training.opacus.loaders import PoissonLoader, fresh_generator
+from dpaudit.training.gradients.draws import drawn_by, secret_seed
+from dpaudit.training.gradients.trainer import Trainer
 
 _found = FindingTable(__name__)
 Floats = NDArray[np.float64]
@@ -101,6 +101,9 @@ class Privacy(Checked):
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A network of one hidden layer, trained by DP-SGD through a ledger.
 
+    Noise is exact; a model of more than 16 384 parameters gets floats from the system's entropy,
+    as a finding of the certificate says.
+
     Args:
         privacy: what it may learn; ``Privacy()`` where not given.
         hidden: units of the hidden layer; 0 for a linear model.
@@ -154,32 +157,37 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise InputError("y has one class; a classifier needs two.")
         draws = check_random_state(self.random_state)
-        seeds = None if self.random_state is None else draws.randint(2**31, size=4)
-        rng = None if seeds is None else np.random.default_rng(seeds[0])
-        with Ledger(privacy.plan(), rng=rng) as ledger:
-            self._train(privacy, X, np.searchsorted(self.classes_, y), ledger, seeds)
+        seeds = [None] * 3 if self.random_state is None else draws.randint(2**31, size=3).tolist()
+        model = self._network(seeds[0])
+        noise = _noise(privacy.plan(), sum(each.numel() for each in model.parameters()), seeds[1])
+        coins = np.random.default_rng(seeds[2])
+        with Ledger(privacy.plan(), noise=noise) as ledger:
+            self._train(privacy, X, np.searchsorted(self.classes_, y), ledger, model, coins)
         return self
 
-    def _train(self, privacy: Privacy, X: Any, y: Any, ledger: Ledger, seeds: Any) -> None:
+    def _train(
+        self, privacy: Privacy, X: Any, y: Any, ledger: Ledger, model: Any, coins: Any
+    ) -> None:
         x = _between(X, privacy.bounds)
         self._mean, self._scale, weighed = _statistics(privacy, x, y, len(self.classes_), ledger)
-        coins, noise, start = map(fresh_generator, (None,) * 3 if seeds is None else seeds[1:])
-        held = torch.rand(len(y), generator=coins).numpy() < privacy.held_out
+        held = coins.random(len(y)) < privacy.held_out
         kept = ~held if privacy.scores is not None else np.ones(len(y), dtype=bool)
         if not kept.any():
             raise InputError("X has too few rows to hold some out; give scores=None or more rows.")
-        inputs = self._normal(x)
-        training, model, optimizer, loader = self._private(
-            privacy, ledger, TensorDataset(inputs[kept], torch.tensor(y[kept])), coins, noise, start
-        )
-        weights = torch.tensor(weighed, dtype=torch.float32)
+        inputs, weights = self._normal(x), torch.tensor(weighed, dtype=torch.float32)
+
+        def loss(parameters: Any, example: Any) -> Any:
+            row, label = example
+            logits = functional_call(model, parameters, (row,))
+            return nn.functional.cross_entropy(logits, label, weights, reduction="sum")
+
+        divisor = privacy.sample_rate * privacy.rows
+        trainer = Trainer(loss, model, (inputs[kept], y[kept]), ledger, divisor=divisor)
+        optimizer = torch.optim.SGD(model.parameters(), lr=self.learning_rate)
         self.scores_: list[float] = []
         best = None
         for _ in range(privacy.epochs):
-            for rows, labels in loader:
-                optimizer.zero_grad()
-                each = nn.functional.cross_entropy(model(rows), labels, reduction="none")
-                (each * weights[labels]).sum().div(max(1, len(labels))).backward()
+            for _ in islice(trainer, len(trainer) // privacy.epochs):
                 optimizer.step()
             if privacy.scores is None:
                 continue
@@ -191,36 +199,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             elif len(self.scores_) - int(np.argmax(self.scores_)) > privacy.patience:
                 ledger.close()
                 break
-        # A new one, as opacus leaves the gradients of the last rows with the parameters.
-        self.model_ = self._network(start).requires_grad_(requires_grad=False).eval()
-        self.model_.load_state_dict(best or model.state_dict())
-        self.certificate_: Certificate = training.certificate(
+        model.load_state_dict(best or model.state_dict())
+        model.zero_grad()
+        self.model_ = model.requires_grad_(requires_grad=False).eval()
+        self.certificate_: Certificate = trainer.certificate(
             privacy.delta,
             name="private classifier",
             findings=[] if privacy.classes else [_found("classes-from-data")],
         )
 
-    def _private(
-        self, privacy: Privacy, ledger: Ledger, data: Any, coins: Any, noise: Any, start: Any
-    ) -> tuple[Training, Any, Any, Any]:
-        model, engine = self._network(start), PrivacyEngine(accountant="rdp")
-        size = privacy.sample_rate * privacy.rows
-        training = attach(engine, ledger, expected_batch_size=size)
-        _, optimizer, loader = engine.make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=self.learning_rate),
-            data_loader=PoissonLoader(data, sample_rate=privacy.sample_rate, generator=coins),
-            noise_multiplier=privacy.noise_multiplier,
-            max_grad_norm=privacy.max_grad_norm,
-            noise_generator=noise,
-            wrap_model=False,
-        )
-        return training, model, optimizer, loader
-
-    def _network(self, start: Any) -> Any:
+    def _network(self, seed: int | None) -> Any:
         width, classes = self.n_features_in_, len(self.classes_)
-        with torch.random.fork_rng():
-            torch.manual_seed(start.initial_seed())
+        with drawn_by(secret_seed() if seed is None else seed, torch.device("cpu")):
             layers = [nn.Linear(width, self.hidden), nn.Tanh()] if self.hidden else []
             return nn.Sequential(*layers, nn.Linear(self.hidden or width, classes))
 
@@ -239,6 +229,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the likeliest label of each row, shape (n,)."""
         likely = self.predict_proba(X).argmax(1)
         return np.asarray(self.classes_[likely])
+
+
+def _noise(plan: Plan, size: int, seed: int | None) -> NoiseBackend:
+    """That of a seed; else exact noise, if it can be drawn for gradients of that size."""
+    if seed is not None:
+        return FloatNoise(np.random.default_rng(seed))
+    exact = SecureNoise()
+    try:
+        exact.require_size(plan.invocations[0], size)
+    except UnsupportedError:
+        return FloatNoise()
+    return exact
 
 
 def _between(X: Any, bounds: tuple[float, float]) -> Floats:
