@@ -83,7 +83,7 @@ class TestRehearsal:
                 standings.add(each.standing)
         assert standings > {Standing.ENFORCED, Standing.TESTED, Standing.ASSUMED}
         assert len(lines) == 2  # names of persons, and one reason for all that was not rehearsed
-        assert all(line.startswith("warning, only assumed: ") for line in lines)
+        assert all(line.startswith("warning, only-assumed: ") for line in lines)
 
     def test_a_raw_value_in_the_result_leaves_nothing_certified(self, project):
         outcome = project(entry("ShowsTheLargest", code="rehearsed"))
