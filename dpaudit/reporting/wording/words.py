@@ -77,16 +77,21 @@ _NO_UNIT = PrivacyUnit("data set")
 """What an audit of code is about where nobody named a unit."""
 
 
+def is_named(unit: PrivacyUnit) -> bool:
+    """Tell whether somebody named a privacy unit."""
+    return unit != _NO_UNIT
+
+
 def protected(unit: PrivacyUnit) -> str:
     """Tell who is protected."""
-    if unit == _NO_UNIT:
+    if not is_named(unit):
         return "nobody in particular: no privacy unit was named"
     return f"one {unit} (privacy unit)"
 
 
 def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
     """Tell which data sets the guarantee makes hard to tell apart."""
-    if unit == _NO_UNIT:
+    if not is_named(unit):
         said: str = _WORDS["neighbours"]["no-unit"]
         return said
     return _of_relation("neighbours", relation, unit)

@@ -79,7 +79,7 @@ class TestRehearsal:
             for each in row.certificate.assumptions:
                 said = [line for line in lines if str(each.premise) in line]
                 assert len(said) == (each.alone.rank == Standing.ASSUMED.rank)
-                assert not said or said[0].endswith(each.evidence)
+                assert not said or f". {each.evidence} " in said[0]  # and who decides what
                 standings.add(each.standing)
         assert standings > {Standing.ENFORCED, Standing.TESTED, Standing.ASSUMED}
         assert len(lines) == 2  # names of persons, and one reason for all that was not rehearsed
