@@ -179,7 +179,8 @@ def assert_rehearsed(
         PrivacyViolationError: if something does not hold, or nothing could be tested.
     """
     __tracebackhide__ = True
-    from dpaudit.certificate import Finding, Severity
+    from dpaudit.base.finding_table import FindingTable
+    from dpaudit.certificate import Severity
     from dpaudit.workflow.rehearsing import rehearse_on, rehearse_subject
 
     kind = type(subject).__name__
@@ -189,7 +190,7 @@ def assert_rehearsed(
         outcome = rehearse_on(subject, kind, data, name, seed=seed)
     wrong = [each for each in outcome.findings if each.severity is Severity.ERROR]
     if not wrong and not outcome.record.done:
-        wrong = [Finding("not-rehearsed", Severity.ERROR, outcome.record.reason)]
+        wrong = [FindingTable(__name__)("not-rehearsed", reason=outcome.record.reason)]
     if wrong:
         raise PrivacyViolationError(None, wrong)
     return outcome.record

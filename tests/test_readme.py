@@ -146,7 +146,7 @@ def test_the_page_on_releases_does_what_it_says(reader, capsys):
     pytest.importorskip("opendp")
     page = (DOCS / "release.md").read_text("utf-8")
     Path("wards.csv").write_text("ward,kind\nA1,ICU\nA2,day\nB1,day\n")
-    for name in ("more", "asked"):
+    for name in ("more", "asked", "clean"):
         assert answered(f"dpaudit release {name}.toml --synthetic 300 -o {name}") == 0
     capsys.readouterr()
     codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

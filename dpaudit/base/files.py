@@ -184,8 +184,13 @@ def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
         raise InputError(f"{what} {shown(path)} is nested too deeply; flatten it.") from None
 
 
-def write(path: Path | str, content: str | bytes) -> Path:
+def write(path: Path | str, content: str | bytes, *, private: bool = False) -> Path:
     """Write a whole file or none: a temporary neighbour, then an atomic rename.
+
+    Args:
+        path: where it goes.
+        content: the whole of it.
+        private: whether nobody but its owner may read it (mode 0600), at any moment.
 
     Raises:
         InputError: if the folder does not exist or cannot be written, or the path is that of a
@@ -204,7 +209,7 @@ def write(path: Path | str, content: str | bytes) -> Path:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(0o600 if private else 0o666 & ~umask)
         Path(temporary).replace(path)
     except (OSError, ValueError) as error:
         if temporary:

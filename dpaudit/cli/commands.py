@@ -370,6 +370,8 @@ def release(
         )
     show.results(certificate)
     show.certificate(certificate, files=files)
+    if synthetic is None and charging is None:
+        show.adds_up()
     raise typer.Exit(exit_of(certificate))
 
 
@@ -406,7 +408,9 @@ def explain(
 ) -> None:
     """Say why a finding is reported, and what to do about it."""
     from dpaudit.base import toml_tables
+    from dpaudit.base.errors import InputError
     from dpaudit.base.finding_table import known_findings
+    from dpaudit.base.validate import shown
     from dpaudit.cli import show
     from dpaudit.reporting.wording.words import RULES
 
@@ -418,7 +422,11 @@ def explain(
         return
     if finding is not None:
         finding = finding.removeprefix("finding/")  # as SARIF has it
-        toml_tables.chosen({each.rule for each in known}, finding=finding)
+        rules = {each.rule for each in known}
+        if finding not in rules:
+            near = toml_tables.nearest(finding, rules)
+            hint = near if near.startswith("did") else "dpaudit explain lists them all."
+            raise InputError(f"finding is {shown(finding)}; {hint}")
         known = tuple(each for each in known if each.rule == finding)
     show.findings(known, in_full=finding is not None)
 

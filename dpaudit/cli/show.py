@@ -35,6 +35,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.cli.command import WANTED
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
+from dpaudit.reporting.wording.tables import ONLY_ASSUMED, all_findings
 
 if TYPE_CHECKING:
     from dpaudit.auditing.replaying.replay import Comparison
@@ -182,7 +183,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     facts.add_row("rests on", escape(rests_on(certificate)))
     say(facts)
     _premises(certificate.assumptions)
-    for finding in certificate.findings:
+    for finding in all_findings(certificate):
         _print_finding(finding)
     written(*files)
 
@@ -200,7 +201,7 @@ def _premises(assumptions: Sequence[Assumption]) -> None:
 
 def _print_finding(finding: Finding) -> None:
     colour = COLOURS[finding.severity]
-    remedy = finding.remedy if finding.rule == "unproven" else ""
+    remedy = finding.remedy if finding.rule in ("unproven", ONLY_ASSUMED) else ""
     said = escape(f"{finding.rule}: {finding.message} {remedy}".rstrip())
     say(f"[{colour}]{finding.severity}[/] {said}")
 
@@ -583,6 +584,12 @@ def results(made: Certificate) -> None:
             say(f"… and {told.left} more rows in the files")
         if told.note:
             say(f"[dim]{escape(told.note)}[/]")
+
+
+@answering()
+def adds_up() -> None:
+    """Print that releases of one table compose, where no book keeps their sum."""
+    say("This ε adds to that of every other release of the same data; --book keeps the sum.")
 
 
 # -- replays, which hold private values -----------------------------------------------------------

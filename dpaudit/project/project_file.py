@@ -50,6 +50,7 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.claim import CLAIM_KEYS
 from dpaudit.project.audit_request import REPEATABLE, AuditRequest, Execution, keys
+from dpaudit.project.plan_file import is_release
 
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"
@@ -157,6 +158,11 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
             "with dpaudit init NAME."
         )
     content = files.read_toml(path, what="project file")
+    if is_release(content):
+        raise InputError(
+            f"{files.shown(path)} is a release file; run it with dpaudit release. To check "
+            f"its claim, name it as the target of a [[subject]] in {PROJECT_FILE}."
+        )
     toml_tables.table("project file", content, ("project", "audit", "subject", "budget"))
     project = toml_tables.table("project", content.get("project", {}), ("reports", "formats"))
     default = REPEATABLE.with_table("audit", content.get("audit", {}), keys(Execution))

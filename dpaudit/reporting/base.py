@@ -132,6 +132,8 @@ def render_to(
 ) -> Path:
     """Render one certificate, or several side by side, into a file, whole or not at all.
 
+    A file with what the owner of the data alone may see is of mode 0600.
+
     Args:
         certificates: what to show, in this order.
         path: the file; its ending chooses the format.
@@ -148,7 +150,8 @@ def render_to(
     if opinions:
         require_shown(renderer)
         renderer.opinions = opinions
-    return files.write(path, renderer.render(*several))
+    private = any(each.owner is not None for each in several)
+    return files.write(path, renderer.render(*several), private=private)
 
 
 def require_shown(renderer: Renderer) -> None:

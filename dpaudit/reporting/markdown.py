@@ -30,7 +30,8 @@ class MarkdownRenderer(Renderer):
         shown = views(certificates, self.opinions)
         deeper = Markup("#" if len(shown) > 1 else "")
         given = {"rows": comparison(shown), "tally": tally(shown), "deeper": deeper}
-        return _template().render(views=shown, **given).rstrip() + "\n"
+        owned = any(each.owner is not None for each in certificates)
+        return _template().render(views=shown, owned=owned, **given).rstrip() + "\n"
 
 
 @cache

@@ -6,7 +6,7 @@ noise, with and without the bounds on rows and groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.figures.plot import Figure
 from dpaudit.reporting.figures.results import result_figure
+from dpaudit.reporting.wording import words
 
 MOST_ROWS = 200
 """Rows of a query that a report shows; the files of a release have all."""
@@ -60,8 +61,8 @@ def result_tables(certificate: Certificate, most: int = MOST_ROWS) -> tuple[Resu
     found = []
     for number, result in enumerate(results, start=1):
         name = result["query"]
-        words = next((each[len(name) + 2 :] for each in said if each.startswith(f"{name}: ")), "")
-        found.append(_table(result, number, words, exact.get(name, ()), most))
+        what = next((each[len(name) + 2 :] for each in said if each.startswith(f"{name}: ")), "")
+        found.append(_table(result, number, what, exact.get(name, ()), most))
     return tuple(found)
 
 
@@ -99,9 +100,7 @@ def _of_owner(certificate: Certificate) -> Mapping[str, Any]:
     return summary if of_release else {}
 
 
-def _table(
-    result: Mapping[str, Any], number: int, words: str, exact: Any, most: int
-) -> ResultTable:
+def _table(result: Mapping[str, Any], number: int, said: str, exact: Any, most: int) -> ResultTable:
     rows = result["rows"]
     intervals = any("low" in row for row in rows)
     notes = [row.get("note", "") for row in rows]
@@ -109,7 +108,7 @@ def _table(
     own = {tuple(each["cell"]): each for each in exact}
     heads = [*result["columns"], *([] if alike else ["note"]), "released"]
     heads += ["from", "to"] if intervals else []
-    heads += ["without noise", "without bounds"] if own else []
+    heads += ["private: without noise", "private: without bounds"] if own else []
     texts = []
     for row, note in zip(rows[:most], notes, strict=False):
         cells = [*row["cell"], *([] if alike else [note]), number_text(row["value"])]
@@ -118,14 +117,21 @@ def _table(
         texts.append(tuple(cells))
     return ResultTable(
         query=result["query"],
-        what=words,
+        what=said,
         heads=tuple(heads),
         numbers=1 + 2 * intervals + 2 * bool(own),
         rows=tuple(texts),
         left=max(0, len(rows) - most) + result.get("left", 0),
-        note=notes[0] if notes and alike else "",
+        note=" ".join(filter(None, [notes[0] if notes and alike else "", _outside(rows)])),
         figure=result_figure(result, number),
     )
+
+
+def _outside(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Why a number lies outside its interval; empty where none does."""
+    bounded = (each for each in rows if "low" in each and "high" in each)
+    cut = any(not each["low"] <= each["value"] <= each["high"] for each in bounded)
+    return words.OUTSIDE if cut else ""
 
 
 def _interval(row: Mapping[str, Any]) -> tuple[str, str]:

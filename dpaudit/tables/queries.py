@@ -128,6 +128,10 @@ class Query:
     def expected_error(self, parts: Parts) -> str:
         """How far a number lies from the truth at most, with 95 % probability, before any data."""
 
+    def noise_unit(self, part: Part) -> str:
+        """In what the noise of a part is counted, where it is neither rows nor units."""
+        return ""
+
     @abstractmethod
     def describe(self) -> str:
         """The query in words, without its name."""
@@ -282,6 +286,10 @@ class Sum(Query):
         """The half width of each interval."""
         return f"at most {up(half_width(parts[0].mechanism) * float(self.of.shape.step))} off"
 
+    def noise_unit(self, part: Part) -> str:
+        """The step of the column, in which its sums are counted."""
+        return f"in steps of {float(self.of.shape.step):g}"
+
     def describe(self) -> str:
         """Sums of what."""
         return f"sums{self._by()}"
@@ -345,12 +353,23 @@ class Mean(Sum):
         )
 
     def expected_error(self, parts: Parts) -> str:
-        """Of so many rows that their noise hardly matters, for means at the ends of the range."""
+        """Of few rows, and of so many that their noise hardly matters, at the ends of the range."""
         over, under = (part.mechanism for part in parts)
         furthest = self.of.shape.high - self._middle
         rows = 10 ** math.ceil(math.log10(20 * max(1.0, half_width(under))))
         off = mean_reach(over, under, float(furthest)) * float(self.of.shape.step) / rows
-        return f"about {off:.3g} off for {rows} rows, {off / 10:.3g} for {10 * rows}"
+        few = rows // 10  # of which the noise of their number takes up to a half
+        shape = self.of.shape
+        width = float((shape.high - shape.low) * shape.step)
+        most = min(off * rows / (few - half_width(under)), width)
+        return (
+            f"about {most:.3g} off for {few} rows, {off:.3g} for {rows}, {off / 10:.3g} for "
+            f"{10 * rows}"
+        )
+
+    def noise_unit(self, part: Part) -> str:
+        """The step of the column for the sum; the number of rows has none."""
+        return super().noise_unit(part) if part.at == self._labels[0] else ""
 
     def describe(self) -> str:
         """Means of what."""

@@ -132,9 +132,11 @@ class Release:
         if factor is None:
             if 1.0 in refused:  # and not for noise that is too wide to be drawn
                 raise refused[1.0]
-            raise InputError(f"no noise certifies {self.claim}; claim less, or ask less often.")
+            larger = "a larger ε" if self.claim.risk is None else "a larger risk"
+            raise InputError(f"no noise certifies {self.claim}; claim {larger}, or ask less often.")
         if factor <= SMALLEST:
-            raise InputError(f"any noise certifies {self.claim}, however little; claim less.")
+            smaller = "a smaller ε" if self.claim.risk is None else "a smaller risk"
+            raise InputError(f"any noise certifies {self.claim}, however little; claim {smaller}.")
         return self._parts(factor)
 
     def _parts(self, factor: float) -> dict[str, tuple[Part, ...]]:

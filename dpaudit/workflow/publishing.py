@@ -410,7 +410,7 @@ def _untried(certificate: Certificate) -> Iterator[str]:
         if finding.rule == NOT_SEALED:
             yield f"{finding.severity}, not sealed: {finding.message} {finding.remedy}"
     for each in only_assumed(certificate):
-        yield f"{each.severity}, {each.rule}: {each.message}"
+        yield f"{each.severity}, {each.rule}: {each.message} {each.remedy}"
     if not certificate.audits and certificate.release is None and certificate.seal is None:
         said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
         yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")

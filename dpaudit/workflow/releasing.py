@@ -44,8 +44,12 @@ def _release_target(release: Release | Path | str) -> tuple[Target, DeclaredRele
         record = SubjectRecord(name="release")
         made = Target(record, subject.plan(), subject.claim(), (), (), subject, release.record)
         return made, subject
-    files.read_text(release, what="release file")
-    target = find_target(str(release), {}) if str(release).endswith(".toml") else None
+    target = None
+    if str(release).endswith(".toml"):
+        files.read_toml(release, what="release file")  # said of a plan file else
+        target = find_target(str(release), {})
+    else:
+        files.read_text(release, what="release file")
     if target is None or not isinstance(target.subject, DeclaredRelease):
         raise InputError(
             f"{files.shown(release)} is not a release file; it must be a .toml file with [data], "
@@ -69,7 +73,7 @@ def planned(release: Release | Path | str) -> tuple[Certificate, tuple[QueryCost
         QueryCost(
             query.name,
             query.describe(),
-            tuple(_noise_of(part) for part in parts[query.name]),
+            tuple(_noise_of(part, query.noise_unit(part)) for part in parts[query.name]),
             query.expected_error(parts[query.name]),
         )
         for query in subject.release.queries
@@ -77,10 +81,11 @@ def planned(release: Release | Path | str) -> tuple[Certificate, tuple[QueryCost
     return certified(target), costs
 
 
-def _noise_of(part: Part) -> str:
+def _noise_of(part: Part, unit: str) -> str:
     facts = part.mechanism.to_dict()
     kind = facts.pop("kind")
     shown = ", ".join(f"{name} {value:g}" for name, value in facts.items() if value is not None)
+    shown += f", {unit}" if unit else ""
     return f"{kind} ({shown}){f' × {part.total}' if part.total > 1 else ''}"
 
 

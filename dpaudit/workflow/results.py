@@ -31,8 +31,12 @@ _ROOM = 64 * 2**20
 """Bytes that must be free before a release is charged."""
 
 
-def prepared(folder: Path) -> None:
+def prepared(folder: Path, *, made_up: bool = False) -> None:
     """Refuse a folder in which results cannot be written, or stand already.
+
+    Args:
+        folder: where they are to go.
+        made_up: whether the rows of this release are made up, so that it costs nothing.
 
     Raises:
         InputError: in one sentence; before anything is read, charged or released.
@@ -41,7 +45,10 @@ def prepared(folder: Path) -> None:
     names = [f"{name}{end}" for name in (NAME, MADE_UP_NAME) for end in _ENDINGS]
     for path in (folder / each for each in ("ledger.jsonl", *names)):
         if path.exists():
-            raise InputError(f"{files.shown(path)} exists already; give another folder with -o.")
+            anew = "" if made_up else " That release is charged anew: its ε adds to this one."
+            raise InputError(
+                f"{files.shown(path)} exists already; give another folder with -o.{anew}"
+            )
     refuse_unwritable(folder, what="output")
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if shutil.disk_usage(there).free < _ROOM:

@@ -286,7 +286,7 @@ def run_target(
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
     if target.release is not None:
-        prepared(folder)
+        prepared(folder, made_up=options.data is not None)
     seed = options.seed
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
     data = source_of(target.subject, options.data)

@@ -82,7 +82,7 @@ class Dot:
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """One pair of axes. It holds numbers and fixed words, never text of a certificate.
+    """One pair of axes: numbers, fixed words, and of a certificate plain short labels alone.
 
     Attributes:
         horizontal: name of the horizontal axis.
@@ -91,6 +91,8 @@ class Plot:
         dots: points, above the curves.
         square: whether both axes run from 0 to 1.
         rows: how many rows of a table stand along the vertical axis, from the top; 0 for numbers.
+        labels: of these rows, from the top; short, and of plain letters alone. Empty where they
+            are numbered.
         floor: where a logarithmic vertical axis ends, which stands for 0; None for a linear axis.
     """
 
@@ -101,6 +103,7 @@ class Plot:
     square: bool = False
     floor: float | None = None
     rows: int = 0
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

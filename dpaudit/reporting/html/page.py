@@ -30,7 +30,9 @@ class HtmlRenderer(Renderer):
         """The page: one report, or a table of verdicts and the reports below it."""
         shown = views(certificates, self.opinions)
         template = environment().get_template("report.html.j2")
-        return template.render(views=shown, rows=comparison(shown), tally=tally(shown))
+        owned = any(each.owner is not None for each in certificates)
+        rows, said = comparison(shown), tally(shown)
+        return template.render(views=shown, rows=rows, tally=said, owned=owned)
 
 
 class LabelRenderer(Renderer):

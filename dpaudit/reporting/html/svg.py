@@ -19,8 +19,8 @@ _MARKERS = {Mark.CIRCLE: "o", Mark.SQUARE: "s", Mark.TRIANGLE: ">"}
 def markup(plot: Plot, name: str) -> str:
     """The ``<svg>`` element; byte-identical for the same plot.
 
-    Only numbers and fixed words are drawn, never text of a certificate: names stand in the legend,
-    which is part of the page. So no name can break the drawing, and every script is shown.
+    Names stand in the legend, which is part of the page, so that no name can break the drawing and
+    every script is shown. Only numbers, fixed words and plain labels of rows are drawn.
 
     Args:
         plot: what is drawn.
@@ -30,7 +30,8 @@ def markup(plot: Plot, name: str) -> str:
 
     with _drawing():
         # Small, so that its text is readable when the page scales it to the width of a phone.
-        figure = Figure(figsize=(4.4, 3.4), layout="constrained")
+        tall = max(3.4, 0.2 * len(plot.labels) + 0.6)
+        figure = Figure(figsize=(4.4, tall), layout="constrained")
         axes: Any = figure.add_subplot()
         _frame(axes, plot)
         for line in plot.lines:
@@ -38,7 +39,7 @@ def markup(plot: Plot, name: str) -> str:
         for dot in plot.dots:
             _dot(axes, dot)
         if plot.rows:
-            _rows(axes, plot.rows)
+            _rows(axes, plot.rows, plot.labels)
         if plot.floor is not None:
             _logarithmic(axes, plot.floor)
         buffer = io.StringIO()
@@ -102,10 +103,13 @@ def _dot(axes: Any, dot: Dot) -> None:
     )
 
 
-def _rows(axes: Any, rows: int) -> None:
-    """Rows of a table, from the top, of which every so many is numbered."""
+def _rows(axes: Any, rows: int, labels: tuple[str, ...]) -> None:
+    """Rows of a table, from the top, each with its label, or every so many with its number."""
     step = -(-rows // 15)
     axes.set_ylim(rows + 0.5, 0.5)
+    if labels:
+        axes.set_yticks(range(1, rows + 1), labels=labels, parse_math=False)
+        return
     axes.set_yticks(range(1, rows + 1, step))
 
 

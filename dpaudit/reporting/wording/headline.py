@@ -63,6 +63,12 @@ class Odds:
     claimed: float | None
     contradicted: bool = False
 
+    def differ(self, claim: Claim | None) -> bool:
+        """Whether the proof promises more than a claim of ε and δ that it proves."""
+        if self.proved is None or self.claimed is None or claim is None or claim.risk is not None:
+            return False
+        return self.proved < self.claimed and percent(self.proved) != percent(self.claimed)
+
 
 @dataclass(frozen=True)
 class Headline:

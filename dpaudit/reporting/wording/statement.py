@@ -66,7 +66,7 @@ def statement(certificate: Certificate) -> Statement:
     plan, proved = certificate.plan, certificate.guarantee
     finite = proved is not None and proved.epsilon < math.inf
     return Statement(
-        tuple(_setting(plan)),
+        tuple(_setting(plan)) if finite or words.is_named(plan.unit) else (),
         _promise(certificate),
         assumptions(plan, proved.delta, _accountant(proved)) if proved and finite else (),
     )

@@ -6,9 +6,11 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpaudit.base import files
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import plain, up
 from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Standing
@@ -25,6 +27,12 @@ _LONGEST_ROW = 100
 _DEEPEST = 6
 _NORMS = {Norm.L1: "L1 norm", Norm.L2: "L2 norm", Norm.CHANGE: "any change is 1"}
 _ORDER = {severity: place for place, severity in enumerate(Severity)}
+
+_found = FindingTable(__name__)
+ONLY_ASSUMED = "only-assumed"
+"""Name of the warning that a report adds where a premise is only assumed."""
+_MOST_DECISIONS = 3
+"""Premises of one warning that are decided one by one."""
 
 Row = dict[str, Any]
 """The cells of one line of a table, by the names that the templates know."""
@@ -121,6 +129,17 @@ def compared_rows(certificate: Certificate) -> list[Row]:
     ]
 
 
+def premise_rows(certificate: Certificate) -> list[Row]:
+    """Every premise; those that do not apply for one reason share a row."""
+    rows: dict[tuple[str, ...], Row] = {}
+    for each in certificate.assumptions:
+        alike = each.standing is Standing.NOT_APPLICABLE
+        row = {"standing": each.standing, "reason": each.reason, "premises": []}
+        key = (each.reason,) if alike else (each.reason, each.premise)
+        rows.setdefault(key, row)["premises"].append(str(each.premise))
+    return [{**row, "premise": "; ".join(row["premises"])} for row in rows.values()]
+
+
 def all_findings(certificate: Certificate) -> tuple[Finding, ...]:
     """Every finding, and a warning for each reason why premises are only assumed; worst first."""
     found = (*certificate.findings, *only_assumed(certificate))
@@ -134,7 +153,16 @@ def only_assumed(certificate: Certificate) -> Iterator[Finding]:
         if each.alone.rank == Standing.ASSUMED.rank:
             why.setdefault(each.evidence, []).append(str(each.premise))
     for evidence, premises in why.items():
-        yield Finding("only assumed", Severity.WARNING, f"{'; '.join(premises)}. {evidence}")
+        found = _found(ONLY_ASSUMED, premises="; ".join(premises), evidence=evidence)
+        yield replace(found, remedy=_decision(certificate, premises))
+
+
+def _decision(certificate: Certificate, premises: Sequence[str]) -> str:
+    """Who has to confirm what."""
+    if len(premises) > _MOST_DECISIONS:
+        return words.DECISIONS["several"]
+    unit = certificate.plan.unit
+    return " ".join(words.DECISIONS[each].format(unit=unit) for each in premises)
 
 
 def neighbours_text(pair: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpaudit.base.numbers import plain
 from dpaudit.certificate import Certificate, Claim
+from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 
 _WORDS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -23,6 +24,10 @@ ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
 PROTECTION: str = _WORDS["protection"]["all"]
 RELEASE: str = _WORDS["release"]["all"]
 RESULTS: str = _WORDS["release"]["results"]
+OUTSIDE: str = _WORDS["release"]["outside"]
+OWNER: str = _WORDS["owner"]["all"]
+TWO_BOUNDS: str = _WORDS["protection"]["two-bounds"]
+DECISIONS: dict[str, str] = _WORDS["decisions"]
 SEAL: dict[str, str] = _WORDS["seal"]
 CARD: dict[str, str] = _WORDS["card"]
 SEVERITIES: dict[str, str] = _WORDS["severities"]
@@ -67,8 +72,28 @@ def secret(relation: Relation) -> str:
     return _of_relation("secret", relation)
 
 
+_BOX = Opaque.kind
+_NO_UNIT = PrivacyUnit("data set")
+"""What an audit of code is about where nobody named a unit."""
+
+
+def is_named(unit: PrivacyUnit) -> bool:
+    """Tell whether somebody named a privacy unit."""
+    return unit != _NO_UNIT
+
+
+def protected(unit: PrivacyUnit) -> str:
+    """Tell who is protected."""
+    if not is_named(unit):
+        return "nobody in particular: no privacy unit was named"
+    return f"one {unit} (privacy unit)"
+
+
 def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
     """Tell which data sets the guarantee makes hard to tell apart."""
+    if not is_named(unit):
+        said: str = _WORDS["neighbours"]["no-unit"]
+        return said
     return _of_relation("neighbours", relation, unit)
 
 
@@ -92,6 +117,12 @@ def published(certificate: Certificate) -> tuple[str, ...]:
         passed[kind] += filtered.admitted.get(invocation.at, 0) if filtered else 0
     return tuple(
         (f"{passed[kind]} of at most " if filtered else "")
-        + f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
+        + f"{number} {'release' if number == 1 else 'releases'} by {_named(kind)}"
         for kind, number in releases.items()
     )
+
+
+def _named(kind: str) -> str:
+    if kind == _BOX:
+        return "a black box, of which only a bound is stated"
+    return f"the mechanism {kind}"

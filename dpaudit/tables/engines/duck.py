@@ -279,9 +279,11 @@ def _carrier(parsed: str, shape: Shape) -> str:
 
 
 def _beyond(parsed: str, text: str, shape: Shape) -> str:
-    """How far a value lies outside its range, in its own unit."""
+    """How far a value lies outside its range, in its own unit; 1 of one that is not listed."""
     outside = ""
-    if shape.kind.is_whole and shape.values is None:
+    if shape.kind.is_whole and shape.values is not None:
+        outside = f"WHEN {parsed} NOT IN ({', '.join(map(str, shape.values))}) THEN 1 "
+    elif shape.kind.is_whole:
         low, high = (_end(end, shape) for end in (shape.low, shape.high))
         outside = (
             f"WHEN {parsed} < {low} THEN {parsed} - {low} "
@@ -332,9 +334,16 @@ def _account(connection: Any, layout: Layout, found: Measured) -> None:
     """What became of the rows, for the owner alone."""
     asked = {"rows": "count(*)", "rows without a unit": "count(*) - count(u)"}
     for n, column in enumerate(layout.joined):
-        if column.shape.kind is Kind.TEXT:
+        shape = column.shape
+        unlisted = f"values of {column.name} not in its list"
+        if shape.kind is Kind.TEXT:
+            if shape.values is not None:
+                listed = ", ".join(map(quoted, shape.values))
+                asked[unlisted] = f"count(*) FILTER (c{n} NOT IN ({listed}))"
             continue
-        asked[f"values of {column.name} outside its range"] = f"count(*) FILTER (e{n} <> 0)"
+        beyond = shape.kind.is_whole and shape.values is not None
+        outside = unlisted if beyond else f"values of {column.name} outside its range"
+        asked[outside] = f"count(*) FILTER (e{n} <> 0)"
         asked[f"values of {column.name} not as its type"] = f"count(*) - count(e{n})"
     numbers = {
         n: column.name

@@ -207,7 +207,9 @@ def test_signals_have_their_names():
 
 PACKAGES = (
     "dpaudit.auditing.noise",
+    "dpaudit",
     "dpaudit.rehearsal",
+    "dpaudit.reporting.wording",
     "dpaudit.auditing.replaying",
     "dpaudit.certificate",
     "dpaudit.training.opacus",

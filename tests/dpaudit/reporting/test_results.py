@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dpaudit import AddRemove, Claim, Laplace, PrivacyUnit, TrustModel, certify
 from dpaudit.certificate import ReleaseRecord, SubjectRecord
 from dpaudit.plan import Invocation, Plan
-from dpaudit.reporting.figures.results import MOST_BARS
+from dpaudit.reporting import render_to
+from dpaudit.reporting.figures.results import MOST_BARS, MOST_LABELS
 from dpaudit.reporting.html import svg
 from dpaudit.reporting.results import cut_rows, result_tables
+from dpaudit.reporting.wording import words
 
 ABOUT = (1.0, PrivacyUnit("patient"), AddRemove(), TrustModel.CENTRAL)
 COUNTS = {
@@ -63,7 +67,7 @@ def test_a_table_has_the_keys_the_number_and_its_interval():
 def test_the_owner_sees_besides_what_the_bounds_cut():
     certificate = replace(released(COUNTS), owner=OWNER)
     (counts,) = result_tables(certificate)
-    assert counts.heads[-2:] == ("without noise", "without bounds")
+    assert counts.heads[-2:] == ("private: without noise", "private: without bounds")
     assert [row[-2:] for row in counts.rows] == [("11", "40"), ("0", "0")]
     assert cut_rows(certificate) == (
         ("rows", "2,000"),
@@ -88,3 +92,54 @@ def test_numbers_are_drawn_where_they_can_be_told_apart():
     assert (len(table.rows), table.left) == (10, 2 * MOST_BARS - 10)
     (single,) = result_tables(released(CHOSEN))
     assert single.figure is None
+
+
+def test_a_number_outside_its_interval_is_explained():
+    (counts,) = result_tables(released(COUNTS))
+    assert counts.note == words.OUTSIDE
+    above = COUNTS | {"rows": COUNTS["rows"][:1]}
+    (within,) = result_tables(released(above))
+    assert within.note == ""
+
+
+def labels(*cells):
+    rows = [{"cell": list(cell), "value": 1, "low": 0.0, "high": 2.0} for cell in cells]
+    (table,) = result_tables(released(COUNTS | {"rows": rows}))
+    return table.figure.plot
+
+
+def test_rows_of_a_figure_are_labelled_by_their_keys():
+    plot = labels(
+        ("A1", "0 to 18"), ("a" * 40, "x"), ("<b>",), ("$x^2$",), ("外科",), ("Chirurgía",)
+    )
+    long = "a" * 19 + "…"
+    assert plot.labels == ("A1, 0 to 18", long, "row 3", "row 4", "row 5", "Chirurgía")
+    assert plot.vertical == ""
+    drawn = svg.markup(plot, "a")
+    assert all(f">{label}</text>" in drawn for label in plot.labels)
+
+
+def test_many_rows_of_a_figure_are_numbered():
+    plot = labels(*[("A1",)] * (MOST_LABELS + 1))
+    assert (plot.labels, plot.vertical) == ((), "row of the table")
+    assert labels((), ()).labels == ()
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json", "pdf"])
+def test_what_the_owner_alone_may_see_says_so_at_the_top_and_in_the_title(tmp_path, ending):
+    if ending == "pdf":
+        pytest.importorskip("typst")
+    public = render_to(released(COUNTS), tmp_path / f"public.{ending}")
+    owned = render_to(replace(released(COUNTS), owner=OWNER), tmp_path / f"owner.{ending}")
+    assert owned.stat().st_mode & 0o777 == 0o600
+    assert public.stat().st_mode & 0o077
+    if ending in ("html", "md"):
+        shown = owned.read_text()
+        assert words.OWNER not in public.read_text()
+        assert shown.index(words.OWNER) < shown.index("Privacy report of")
+    if ending == "html":
+        assert f"<title>{words.OWNER}. " in shown
+        assert f'<p class="private refuted"><strong>{words.OWNER}</strong></p>' in shown
+    if ending == "pdf":
+        title = words.OWNER.encode("utf-16-be")
+        assert title in owned.read_bytes() or words.OWNER.encode() in owned.read_bytes()

@@ -34,7 +34,7 @@ from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Status
 from dpaudit.reporting.curves import growth
 from dpaudit.reporting.wording import words
-from dpaudit.reporting.wording.headline import headline, strongest_refutation
+from dpaudit.reporting.wording.headline import Odds, headline, strongest_refutation
 from dpaudit.reporting.wording.statement import statement
 from dpaudit.reporting.wording.tables import (
     all_findings,
@@ -43,6 +43,7 @@ from dpaudit.reporting.wording.tables import (
     invocation_rows,
     neighbours_text,
     only_assumed,
+    premise_rows,
     replay_command,
     series_rows,
 )
@@ -126,8 +127,8 @@ def test_protection_is_judged_of_proofs_alone(certificates):
 def test_what_is_only_assumed_is_a_warning_of_every_report(certificates):
     made = certificates["certified"]
     found = all_findings(made)
-    assert {each for each in found if each.rule != "only assumed"} == {*made.findings}
-    assumed = [each for each in found if each.rule == "only assumed"]
+    assert {each for each in found if each.rule != "only-assumed"} == {*made.findings}
+    assumed = [each for each in found if each.rule == "only-assumed"]
     assert assumed == [*only_assumed(made)]
     for row in made.assumptions:
         named = [each for each in assumed if str(row.premise) in each.message]
@@ -475,7 +476,7 @@ def test_series(certificates):
 
 def test_every_finding_is_there_once_and_no_lesser_one_before_a_worse(certificate):
     shown = all_findings(certificate)
-    own = [each for each in shown if each.rule != "only assumed"]
+    own = [each for each in shown if each.rule != "only-assumed"]
     assert sorted(map(id, own)) == sorted(map(id, certificate.findings))
     severities = [list(Severity).index(finding.severity) for finding in shown]
     assert severities == sorted(severities)
@@ -539,3 +540,31 @@ def test_every_accountant_and_severity_has_words():
 def test_published_counts_the_releases_of_each_mechanism(certificates):
     assert words.published(certificates["exceeded"]) == ("36 releases by the mechanism gaussian",)
     assert words.published(certificates["bare"]) == ("1 release by the mechanism laplace",)
+
+
+def test_premises_without_code_share_a_row():
+    about = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+    made = certify(Plan.of(Invocation(Laplace(1.0), 1.0, *about)), subject=SubjectRecord("p.toml"))
+    rows = premise_rows(made)
+    reasons = [row["reason"] for row in rows if row["reason"].startswith("No code is recorded")]
+    assert len(reasons) == 1
+    shown = [name for row in rows for name in row["premises"]]
+    assert sorted(shown) == sorted(str(each.premise) for each in made.assumptions)
+
+
+def test_an_audit_without_a_unit_names_none():
+    unit = PrivacyUnit("data set")
+    assert "data set" not in words.protected(unit)
+    assert words.neighbours(ReplaceOne(), unit) == (
+        "The two neighbouring data sets of an audit are hard to tell apart."
+    )
+    assert words.protected(PrivacyUnit("patient")) == "one patient (privacy unit)"
+
+
+def test_two_bounds_are_explained_where_they_differ():
+    claim = Claim(1.0, 1e-6)
+    assert Odds(0.685, 0.732).differ(claim)
+    assert not Odds(0.7312, 0.7313).differ(claim)
+    assert not Odds(None, 0.732).differ(claim)
+    assert not Odds(0.8, 0.732).differ(claim)
+    assert not Odds(0.685, 0.732).differ(Claim.of(advantage=0.4))

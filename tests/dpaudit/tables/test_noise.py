@@ -215,7 +215,7 @@ def test_the_error_that_is_expected_of_a_mean_holds_at_the_end_of_the_range(nois
     What is said speaks of n rows; the noise of that number, a twentieth of it, is left out here.
     """
     query, parts = asked({"name": "m", "mean": "x"}, noise)
-    off, _, _, rows = query.expected_error(parts).split()[1:5]
+    off, _, rows = query.expected_error(parts).split(", ")[1].split()
     rng = np.random.default_rng(8)
     over, under = (drawn(part.mechanism, 0.0, rng) for part in parts)
     lost = (
@@ -225,11 +225,22 @@ def test_the_error_that_is_expected_of_a_mean_holds_at_the_end_of_the_range(nois
     assert np.mean(lost <= 0.9 * float(off)) < 0.945
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_error_that_is_expected_of_few_rows_counts_the_noise_of_their_number(noise):
+    """The two noises together miss by more with a probability of 7.5 % at most (union bound)."""
+    query, parts = asked({"name": "m", "mean": "x"}, noise)
+    _, off, _, _, rows, _ = query.expected_error(parts).split(", ")[0].split()
+    rng, few = np.random.default_rng(9), int(rows)
+    total = drawn(parts[0].mechanism, 80.0 * few, rng)  # all at an end, 80 steps from the middle
+    means = np.clip(total / np.maximum(1, drawn(parts[1].mechanism, few, rng)), -80, 80)
+    assert 0.925 <= np.mean(np.abs(means - 80) * 0.5 <= float(off)) < 1
+
+
 EXPECTED = {
     "at most 9 rows off": {"count": True},
     "at most 3 units off": {"count_units": True},
     "at most 539.235 off": {"sum": "x"},
-    "about 1.01 off for 1000 rows, 0.101 for 10000": {"mean": "x"},
+    "about 12.3 off for 100 rows, 1.01 for 1000, 0.101 for 10000": {"mean": "x"},
     "at most 23 rows from the best rank": {"median": "x"},
     "each at most 18 units behind the best that was left": {"top": "g", "k": 2},
     "at most 9 units off; noisy counts below 45 are hidden": {"keys": "t"},

@@ -167,7 +167,7 @@ def test_a_claim_that_no_noise_or_any_noise_certifies_is_told_before_data_are_re
     keyless["query"] = [{"keys": "t"}]
     with pytest.raises(InputError, match="needs a δ; state one in the claim"):
         read_release(keyless).plan()
-    with pytest.raises(InputError, match=r"no noise certifies .* claim less"):
+    with pytest.raises(InputError, match=r"no noise certifies .* claim a larger ε, or ask less"):
         read_release(changed("privacy.claim", {"epsilon": 0.0})).plan()
 
 

@@ -61,6 +61,15 @@ def test_what_is_no_number_is_null_and_told_to_the_owner_and_is_not_the_upper_bo
     assert "no longer public" in owner["note"]
 
 
+def test_the_owner_is_told_how_many_values_are_not_in_a_list(tmp_path):
+    """They are counted under *other*, where nobody sees a typing error."""
+    rows = "a,A,1,x\nb,a,1,x\nc,B ,1,x\nd,,1,x\ne,B,1,x\n"
+    release = release_of(tmp_path, rows, [{"name": "n", "count": True, "by": "ward"}])
+    owner = release.for_owner(release.load())
+    assert owner["rows"]["values of ward not in its list"] == 2
+    assert integers(release, "n") == [1, 1, 3]
+
+
 def test_the_owner_is_told_what_the_bounds_cut_and_what_bias_follows(tmp_path):
     """None of seven other tools says what its bounds cut."""
     rows = "a,A,100,x\n" * 8 + "b,A,20,x\nb,B,20,x\nc,A,10,x\nd,other,1,x\n"
