@@ -20,6 +20,9 @@ from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, Zer
 PARTS = 10**12
 """Of the limit of one unit: sums of them are exact, and fit the integers of any database."""
 
+NOTHING = "nothing"
+"""What ran of a release, where that is known to be nothing; else a hash of a plan."""
+
 
 class Status(StrEnum):
     """The state of a release."""
@@ -184,7 +187,8 @@ class Release(TableRecord):
         status: how far it has come.
         journal: identifier of its ledger's journal, if it has one; with ``lines`` and ``head``,
             how far that is known.
-        ran: hash of the plan that really ran, where the journal proved that it was less.
+        ran: hash of the plan that really ran, where the journal proved that it was less;
+            ``nothing`` where nothing ran.
         certificate: digest of its certificate.
     """
 
@@ -206,9 +210,18 @@ class Release(TableRecord):
     ran: str = ""
     certificate: str = ""
 
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it ended before any ledger was begun for it, and gave its whole charge back."""
+        return self.ran == NOTHING and not self.journal
+
     def cost(self, budget: str) -> Cost:
         """Return what it was charged to a budget, in each of its buckets."""
         return tuple(self.charged[budget][1])
+
+    def whole_charge(self) -> dict[str, list[int]]:
+        """Return what it was charged to every budget, for a line that gives all of it back."""
+        return {name: list(self.cost(name)) for name in self.charged}
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.book import Release, RemainingBudget, Token
+from dpaudit.book import Release, RemainingBudget, Status, Token
 from dpaudit.book.booking import Fit
+from dpaudit.book.limits import EVER
+from dpaudit.book.records import NOTHING
 from dpaudit.cli.show import answered, answering, escape, grid, say, table
 
 
@@ -25,6 +27,40 @@ def releases(listed: Sequence[Release]) -> None:
         words = (len(word) for cell in column.cells for word in str(cell).split())
         column.min_width = min(max(words, default=0), 16)  # so that no word is broken
     say(rows, soft_wrap=True)  # else a terminal too narrow would get a part
+
+
+def reserved(release: Release) -> None:
+    """Print a release that is charged, and how its charge is given back if nothing runs."""
+    releases([release])
+    if release.status is Status.RESERVED:
+        _remark(
+            f"{release.id} is charged to {_charged(release)}. If nothing of it runs, "
+            f'dpaudit book close {release.id} --withdraw "WHY" gives the charge back'
+        )
+
+
+def ended(release: Release) -> None:
+    """Print a release that ended, and what of its charge stays."""
+    releases([release])
+    if release.ran == NOTHING:
+        _remark(f"{release.id} released nothing: its whole charge was given back")
+    elif release.ran:
+        _remark(f"{release.id} gave back what its journal proves not to have run")
+    else:
+        _remark(f"{release.id} stays charged in full to {_charged(release)}")
+
+
+def _charged(release: Release) -> str:
+    """Say to which budgets and times it was charged."""
+    return ", ".join(
+        f"{name} ({', '.join(buckets).replace(EVER, 'all time')})"
+        for name, (buckets, _) in release.charged.items()
+    )
+
+
+@answering()
+def _remark(said: str) -> None:
+    say(escape(said), soft_wrap=True)  # so that no command in it is broken
 
 
 @answering()

@@ -20,7 +20,6 @@ from dpaudit.book import (
     BudgetRecord,
     Release,
     RemainingBudget,
-    Status,
     remaining_budgets,
     verify_book,
 )
@@ -123,7 +122,7 @@ def compliance(
     for each in state.refusals:
         if _within(each.day, days) and (not dataset or each.dataset in ("", dataset)):
             times[each.event] += each.times
-    counts = [each for each in found if each.status is not Status.DENIED]
+    counts = [each for each in found if not each.withdrawn]
     return Compliance(
         *days,
         book.today,

@@ -146,6 +146,7 @@ def routes(context: ServerContext) -> list[Route]:
         ("POST", "/releases/{release}/approve", approve, Role.APPROVER),
         ("POST", "/releases/{release}/deny", deny, Role.ANALYST),
         ("POST", "/releases/{release}/abandon", abandon, Role.ANALYST),
+        ("POST", "/releases/{release}/withdraw", withdraw, Role.ANALYST),
         ("GET", "/calculator", calculator, Role.VIEWER),
         ("POST", "/calculator", calculate, Role.VIEWER),
         ("POST", "/reserve", reserve, Role.ANALYST),
@@ -227,7 +228,8 @@ def release(visit: Visit) -> Response:
         has_certificate=known.certificate in visit.context.certificates,
         may_approve=waits and approver and not same_person(known.by, visit.who.name),
         may_deny=waits and own,
-        may_abandon=own and not (waits or known.status.ended),
+        may_abandon=own and known.status is Status.RUNNING,
+        may_withdraw=own and known.status is Status.RESERVED,
     )
 
 
@@ -249,6 +251,14 @@ def abandon(visit: Visit) -> Response:
     if not visit.field("why"):
         raise InputError("why is empty; give the reason for abandoning the release.")
     api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
+    return redirect(f"/releases/{_id(visit)}")
+
+
+def withdraw(visit: Visit) -> Response:
+    """Withdraw a release of which nothing ran; its charge is given back."""
+    if not visit.field("why"):
+        raise InputError("why is empty; give the reason for withdrawing the release.")
+    api.close(visit.context, visit.who, _id(visit), withdrawn=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
 

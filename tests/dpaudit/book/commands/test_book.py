@@ -60,9 +60,13 @@ def test_a_release_from_request_to_end(book, monkeypatch):
     assert "25 %" in out
     assert "3 ×" in out
     assert "scale = 1.33334" in out
-    code, out, _ = book("close", "R3", "--abandon", "not needed")
+    code, _, err = book("close", "R3", "--abandon", "not needed")
+    assert code == 3
+    assert "abandoned it would stay charged. If nothing ran, use --withdraw" in err
+    code, out, _ = book("close", "R3", "--withdraw", "not needed")
     assert code == 0
-    assert "abandoned" in out
+    assert "its whole charge was given back" in out
+    assert "4 ×" in book("status", "--plan", "plan.toml")[1]
     told = ("--dataset", "visits", "--purpose", "weekly dashboard", "--approved", "officer")
     assert book("reserve", "plan.toml", *told, "--by", "annabel-who-asks")[0] == 0
     words = set(book("history")[1].split())

@@ -14,7 +14,16 @@ from web_client import FORM, Client
 
 from dpaudit import AddRemove, MetricBall, PrivacyUnit, ReplaceOne, TrustModel, ZeroOut
 from dpaudit.base import files
-from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, verify_book
+from dpaudit.book import (
+    BudgetRecord,
+    DataSet,
+    issue,
+    limit_of,
+    publish,
+    remaining_budgets,
+    revoke,
+    verify_book,
+)
 from dpaudit.certificate import Claim, SubjectRecord, certify
 
 EVIL = "<script>alert(1)</script>\"'&amp;"
@@ -50,7 +59,10 @@ def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded,
     assert bob.send(f"{release}/approve", why="fine").status == 303
     assert "bob" in Page(bob.get(release).text).text
     assert bob.send(f"{release}/abandon", why="").status == 400
-    assert ann.send(f"{release}/abandon", why="not needed").status == 303
+    assert bob.send(f"{release}/withdraw", why="").status == 400
+    assert "Withdraw it if nothing ran" in Page(ann.get(release).text).text
+    assert ann.send(f"{release}/withdraw", why="not needed").status == 303
+    assert not any(any(own.total) for own in remaining_budgets(guarded, "visits")[0].left)
     denied = ann.send("/reserve", **(told | {"request": "2"})).headers["location"]
     assert bob.send(f"{denied}/deny", why="no").status == 303
     assert "denied" in Page(bob.get("/releases?status=denied").text).text
