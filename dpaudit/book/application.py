@@ -284,12 +284,16 @@ def status(
 
 @app.command()
 def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
-    """List all releases, the newest last."""
+    """List all releases, the newest last, with what each costs on its own.
+
+    A release is numbered by its line in the book's log. Other lines have the numbers between.
+    """
     book = open_book(url)
     from dpaudit.book import show
+    from dpaudit.book.costs import ReleaseCosts
 
     found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
-    show.releases(sorted(found, key=lambda one: int(one.id[1:])))
+    show.releases(sorted(found, key=lambda one: int(one.id[1:])), ReleaseCosts(book))
 
 
 def export(

@@ -22,6 +22,8 @@ PARTS = 10**12
 
 NOTHING = "nothing"
 """What ran of a release, where that is known to be nothing; else a hash of a plan."""
+RELEASED_NOTHING = "released nothing"
+"""The word for a release that ended, and of which it is known that nothing ran."""
 
 
 class Status(StrEnum):
@@ -42,7 +44,7 @@ class Status(StrEnum):
 
     @property
     def word(self) -> str:
-        """What pages call it."""
+        """What commands and pages call it, if anything ran."""
         return "completed" if self is Status.CLOSED else str(self)
 
     @property
@@ -209,6 +211,12 @@ class Release(TableRecord):
     head: str = ""
     ran: str = ""
     certificate: str = ""
+
+    @property
+    def word(self) -> str:
+        """What commands, pages and reports call its state."""
+        idle = self.ran == NOTHING and self.status is not Status.DENIED
+        return RELEASED_NOTHING if idle else self.status.word
 
     @property
     def withdrawn(self) -> bool:

@@ -373,5 +373,5 @@ def public_record(known: RemainingBudget) -> dict[str, Any]:
         for each in known.left
     ]
     about = {name: known.dataset.to_dict()[name] for name in ("name", "unit", "relation", "trust")}
-    closed = known.releases.get(str(Status.CLOSED), 0)
+    closed = known.words.get(Status.CLOSED.word, 0)
     return about | {"per": known.dataset.per, "budgets": budgets, "closed": closed}

@@ -52,7 +52,7 @@ class Compliance:
         made: the day on which the report is made.
         rooms: the data sets, with how each budget was used.
         releases: of the period, in their order; at most 2000.
-        counts: how many there are, by status.
+        counts: how many there are, by the word for their state.
         approved: how many of them somebody approved.
         refused: how often a budget refused in the period.
         barred: how often somebody tried what they may not.
@@ -128,7 +128,7 @@ def compliance(
         book.today,
         tuple((each, tuple(_uses(each, counts))) for each in rooms),
         tuple(found[:_MOST_ROWS]),
-        Counter(str(each.status) for each in found),
+        Counter(each.word for each in found),
         sum(1 for each in found if each.approved),
         times["refused"],
         times["barred"],

@@ -70,7 +70,8 @@ def test_a_release_from_request_to_end(book, monkeypatch):
     told = ("--dataset", "visits", "--purpose", "weekly dashboard", "--approved", "officer")
     assert book("reserve", "plan.toml", *told, "--by", "annabel-who-asks")[0] == 0
     words = set(book("history")[1].split())
-    assert {"annabel-who-asks", "abandoned", "dashboard", "approved", "officer"} <= words
+    assert {"annabel-who-asks", "released", "dashboard", "approved", "officer"} <= words
+    assert {"cost", "nothing", "0.25"} <= words
     code, out, _ = book("history", "--dataset", "visits", "--json")
     assert [each["approved"] for each in json.loads(out)["releases"]] == ["bob", "officer"]
     code, out, _ = book("verify", "--anchor", "anchor", "--new-anchor", "--json")

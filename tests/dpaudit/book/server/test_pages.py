@@ -7,12 +7,20 @@ from html import unescape
 
 import pytest
 from axe import faults
-from booking import ABOUT, PLAN_FILE, gaussian, laplace
+from booking import ABOUT, PLAN_FILE, gaussian, laplace, opened
 from chromium import binary, browser
 from pages import Page
 from web_client import FORM, Client
 
-from dpaudit import AddRemove, MetricBall, PrivacyUnit, ReplaceOne, TrustModel, ZeroOut
+from dpaudit import (
+    AddRemove,
+    MetricBall,
+    PoissonSampling,
+    PrivacyUnit,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 from dpaudit.base import files
 from dpaudit.book import (
     BudgetRecord,
@@ -116,7 +124,7 @@ def test_charts_and_counts_say_what_they_show(guarded, visitors, server, clock):
         "Limit: rho = 1.0 (rho), for all time.",
         "Share of the budget left 100 %",
         "used in 2026-W48: rho",
-        "Share of the budget left, for each week with charges",
+        "Share of the budget left in 2026-W48 ",
         "used in the 30 days to 2026-11-23: rho",
         "Share of the budget left, counting the 30 days up to each date",
     ):
@@ -130,6 +138,33 @@ def test_charts_and_counts_say_what_they_show(guarded, visitors, server, clock):
     shown = Page(server.get("/public").text).text
     assert "2 completed releases" in shown
     assert "abandoned" not in shown
+
+
+def test_what_released_nothing_is_called_so_everywhere(guarded, visitors, server, tmp_path):
+    made = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="failed early")
+    opened(made, tmp_path / "j").close()
+    guarded.close(made.id, by="ann", journal=tmp_path / "j")
+    publish(guarded, "sales", by="officer")
+    vic = visitors["vic"]
+    whole = vic.get("/report.html?first=2026-01-01&last=2026-12-31&dataset=sales").text
+    for page in (vic.get("/").text, vic.get("/releases?dataset=sales").text, whole):
+        assert "1 release: 1 released nothing" in Page(page).text
+        assert "1 completed" not in Page(page).text
+    page = Page(vic.get(f"/releases/{made.id}").text).text
+    assert "Status released nothing" in page
+    assert "What it costs on its own of sales : nothing (all time)" in page
+    shown = Page(server.get("/public").text).text
+    assert "completed" not in shown
+    assert server.get("/api/public").json[0]["closed"] == 0
+
+
+def test_a_release_says_how_units_are_sampled(guarded, visitors):
+    plan = gaussian(4.0, count=10, sampling=PoissonSampling(0.25))
+    made = guarded.reserve("sales", plan, by="ann", purpose="x")
+    said = Page(visitors["vic"].get(f"/releases/{made.id}").text).text
+    assert "poisson , rate = 0.25" in said
+    other = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="x")
+    assert "all take part" in Page(visitors["vic"].get(f"/releases/{other.id}").text).text
 
 
 @pytest.mark.skipif(binary() is None, reason="there is no Chromium on the PATH")
