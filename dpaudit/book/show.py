@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dpaudit.book import Release, RemainingBudget, Status, Token
 from dpaudit.book.booking import Fit
 from dpaudit.book.costs import ReleaseCosts
-from dpaudit.book.limits import EVER
+from dpaudit.book.limits import EVER, used_note
 from dpaudit.book.records import NOTHING
 from dpaudit.cli.show import answered, answering, escape, grid, say, table
 
@@ -95,6 +95,8 @@ def status(rooms: Sequence[RemainingBudget], fit: Fit | None) -> None:
             cells = own.budget.name, str(own.budget.limit), own.bucket, own.described, own.used
             rows.add_row(*map(escape, cells))
         say(rows)
+    if note := used_note(own.budget.limit for each in rooms for own in each.left):
+        say(note)
     if fit is not None:
         facts = grid()
         facts.add_row("this plan fits", f"{fit.times} ×" if fit.times is not None else "always")

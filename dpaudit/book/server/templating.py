@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.book.limits import PERIODS
+from dpaudit.book.limits import PERIODS, used_note
 from dpaudit.book.records import RELEASED_NOTHING, Status
 from dpaudit.reporting.text import strict_environment
 
@@ -24,6 +24,7 @@ def _environment() -> Environment:
 
     made = strict_environment(PackageLoader("dpaudit.book.server"))
     made.filters["counted"], made.globals["periods"] = counted, PERIODS
+    made.globals["used_note"] = used_note
     return made
 
 

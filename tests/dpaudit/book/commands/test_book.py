@@ -78,6 +78,14 @@ def test_a_release_from_request_to_end(book, monkeypatch):
     assert json.loads(out) | {"releases": 2, "refused": 0, "lines": 6} == json.loads(out)
 
 
+def test_status_says_what_used_is_a_share_of(book):
+    assert "“Used” is" not in book("status")[1]
+    assert book("budget", "b", "--dataset", "visits", "--limit", "epsilon=1, delta=1e-6")[0] == 0
+    said = " ".join(book("status")[1].split())
+    assert "“Used” is the share of the Rényi divergences that the limit allows" in said
+    assert "does not add up" in said
+
+
 def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
     for _ in range(4):
         assert book("reserve", "plan.toml", "--dataset", "visits")[0] == 0

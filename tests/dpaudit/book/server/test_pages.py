@@ -158,6 +158,20 @@ def test_what_released_nothing_is_called_so_everywhere(guarded, visitors, server
     assert server.get("/api/public").json[0]["closed"] == 0
 
 
+def test_pages_say_what_used_is_a_share_of(guarded, visitors, server):
+    publish(guarded, "sales", by="officer")
+    addresses = ("/", "/public", "/report.html?first=2026-01-01&last=2026-12-31")
+    for address in addresses:
+        assert "“Used” is the share" not in visitors["vic"].get(address).text
+    for name, kind in (("by order", "renyi"), ("by rho", "zcdp")):
+        limit = limit_of({"kind": kind, "epsilon": 1.0, "delta": 1e-6})
+        guarded.add(BudgetRecord(name, "sales", limit), by="officer")
+    for address in addresses:
+        text = Page(visitors["vic"].get(address).text).text
+        assert "“Used” is the share of the Rényi divergences that the limit allows" in text
+        assert "the ρ that the limit allows" in text
+
+
 def test_a_release_says_how_units_are_sampled(guarded, visitors):
     plan = gaussian(4.0, count=10, sampling=PoissonSampling(0.25))
     made = guarded.reserve("sales", plan, by="ann", purpose="x")
