@@ -34,11 +34,11 @@ class ReleaseCosts:
         return known.limit.described(self._left(release, known))
 
     def everywhere(self, release: Release) -> str:
-        """Say what a release costs each of its budgets that still counts, on one line."""
-        names = [name for name in release.charged if not self._budgets[name].retired]
-        if release.ran == NOTHING or len(names) == 1:
-            return self.of(release, names[0]) if names else "–"
-        return "; ".join(f"{name}: {self.of(release, name)}" for name in names) or "–"
+        """Say what a release costs each budget that counts; once if that is the same."""
+        known = {n: self.of(release, n) for n in release.charged if not self._budgets[n].retired}
+        if len(set(known.values())) == 1:
+            return next(iter(known.values()))
+        return "; ".join(f"{name}: {cost}" for name, cost in known.items()) or "–"
 
     def _left(self, release: Release, budget: BudgetRecord) -> Cost:
         charged = release.cost(budget.name)
