@@ -73,14 +73,10 @@ class Chain:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(path, flags, 0o666)
         except FileExistsError:
-            raise InputError(
-                f"journal {files.shown(path)} exists already; give a new path."
-            ) from None
+            raise _there(path) from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not a path"
-            raise InputError(
-                f"journal {files.shown(path)} cannot be created: {reason}; give a writable path."
-            ) from None
+            raise _not_created(path, reason) from None
         chain = cls(path, descriptor, "", 0, durability)
         try:
             chain._lock()
@@ -196,6 +192,33 @@ class Chain:
             raise InputError(
                 f"journal {files.shown(self.path)} is open elsewhere; it has one writer at a time."
             ) from None
+
+
+def require_new(path: Path | str) -> None:
+    """Refuse a path at which no file can be started.
+
+    Raises:
+        InputError: if something is there, or its folder is missing or cannot be written.
+    """
+    path = Path(path)
+    if "\0" in str(path):
+        raise _not_created(path, "it is not a path")
+    if os.path.lexists(path):
+        raise _there(path)
+    if not path.parent.is_dir():
+        raise _not_created(path, "its folder does not exist")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise _not_created(path, "its folder cannot be written")
+
+
+def _there(path: Path) -> InputError:
+    return InputError(f"journal {files.shown(path)} exists already; give a new path.")
+
+
+def _not_created(path: Path, reason: str) -> InputError:
+    return InputError(
+        f"journal {files.shown(path)} cannot be created: {reason}; give a writable path."
+    )
 
 
 def lock(descriptor: int, *, wait: bool = True) -> None:

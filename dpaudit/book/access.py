@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from sqlalchemy import text
 
@@ -153,10 +152,7 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
         if approve:
             page.write("approved", who, release=release, why=said)
         else:
-            back: dict[str, Any] = {name: list(known.cost(name)) for name in known.charged}
-            ended = {"status": str(status), "why": said, "certificate": "", "ran": "nothing"}
-            left = {"lines": known.lines, "head": known.head, "returned": back}
-            page.write("ended", who, release=release, **ended, **left)
+            page.end_unused(known, who, status=status, why=said)
         return page.state.releases[release]
 
     decided: Release = book.change(

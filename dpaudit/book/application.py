@@ -215,7 +215,7 @@ def reserve(
 
     with working(f"plan of {target}"):
         plan = plan_of_target(target, settings or ())
-    show.releases([charging(target).reserve(plan).release])
+    show.reserved(charging(target).reserve(plan).release)
 
 
 @app.command()
@@ -227,18 +227,35 @@ def close(
     ] = None,
     certificate: Annotated[Path | None, option("--certificate", "FILE", "Of the run.")] = None,
     abandon: Annotated[str, option("--abandon", "WHY", "It ended early.")] = "",
+    withdraw: Annotated[
+        str, option("--withdraw", "WHY", "Nothing ran: its whole charge is given back.")
+    ] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
+    """End a release: it ran, it is abandoned, or it is withdrawn before anything ran.
+
+    It stays charged, except for what is proved not to have run.
+    """
     book = open_book(url)
     from dpaudit.book import show
     from dpaudit.book.booking import certificate_of
 
+    if withdraw:
+        if abandon or journal is not None or certificate is not None:
+            raise typer.BadParameter("--withdraw says that nothing ran; give it alone")
+        show.ended(book.withdraw(release, by=who(by), why=withdraw))
+        return
+    if abandon and journal is None and book.release(release).status is books.Status.RESERVED:
+        raise InputError(
+            f"no ledger was begun for release {release}, and abandoned it would stay charged. If "
+            "nothing ran, use --withdraw WHY, which gives its charge back; if something ran "
+            "outside the book, leave out --abandon."
+        )
     digest = "" if certificate is None else certificate_of(book, release, certificate)
     told = {"certificate": digest, "abandoned": abandon}
     ended = book.close(release, by=who(by), journal=journal, **told)
-    show.releases([ended])
+    show.ended(ended)
 
 
 @app.command()
@@ -267,12 +284,16 @@ def status(
 
 @app.command()
 def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
-    """List all releases, the newest last."""
+    """List all releases, the newest last, with what each costs on its own.
+
+    A release is numbered by its line in the book's log. Other lines have the numbers between.
+    """
     book = open_book(url)
     from dpaudit.book import show
+    from dpaudit.book.costs import ReleaseCosts
 
     found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
-    show.releases(sorted(found, key=lambda one: int(one.id[1:])))
+    show.releases(sorted(found, key=lambda one: int(one.id[1:])), ReleaseCosts(book))
 
 
 def export(

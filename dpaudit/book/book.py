@@ -2,7 +2,8 @@
 
 A release is reserved, with all that its plan declares, in one transaction that holds the lock of
 the book. What was reserved stays charged, whatever becomes of it, unless the journal of its ledger
-proves that less ran; that is given back when the release ends.
+proves that less ran; that is given back when the release ends. A release for which no ledger was
+begun may be withdrawn, which gives all of it back.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, text
 
+from dpaudit.base.chain import require_new
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.base.validate import shown
 from dpaudit.book import databases, store
 from dpaudit.book.databases import last_seen
 from dpaudit.book.limits import Cost, charged_buckets, joint_buckets, span_of
-from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
+from dpaudit.book.records import NOTHING, BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Transaction
@@ -48,7 +50,7 @@ def refund_facts(page: Page, known: Release, held: JournalSummary) -> dict[str, 
         return {}
     if ran is not None:
         page.keep(ran)
-    return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
+    return {"ran": NOTHING if ran is None else ran.hash, "returned": given}
 
 
 def _ran(held: JournalSummary) -> Plan | None:
@@ -164,10 +166,12 @@ class Book:
         self._store.change(Transaction(run, alone=True))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
-        """Return what earlier releases cost, each in full; the caller holds the lock."""
+        """Return what earlier releases cost, each in full unless withdrawn; under the lock."""
         state, cost = State(), cache(lambda digest: budget.limit.cost(self.plan(digest)))
         asked = "dataset = :name AND status != 'denied'"
         for release in self.releases(asked, name=budget.dataset):
+            if release.withdrawn:
+                continue
             day = datetime.fromisoformat(release.made).date()
             for bucket in charged_buckets(budget.window, span_of(release.period, day), day):
                 state.add(budget.name, bucket, cost(release.plan))
@@ -199,6 +203,7 @@ class Book:
         approved: str = "",
         request: str | None = None,
         period: str | None = None,
+        journal: Path | str | None = None,
     ) -> Reservation:
         """Charge a plan to all budgets of a data set, before any of it runs.
 
@@ -211,6 +216,7 @@ class Book:
                 approves it says so to the book (:func:`dpaudit.book.decide`).
             request: chosen by who asks: however often it is sent, it is charged once.
             period: the days whose data are read, as ``2026-11-16..2026-11-22``; today by default.
+            journal: where the ledger's journal is to be; nothing is charged if it cannot be made.
 
         Returns:
             The budget and the anchor of a ledger; in the state that it has, if it was asked before.
@@ -218,9 +224,11 @@ class Book:
         Raises:
             BudgetExceededError: if a budget refuses; that is logged, and nothing is charged.
             InputError: if the plan does not protect what the data set asks for, there is no budget,
-                or the request was one for something else.
+                the request was one for something else, or the journal cannot be made.
             UnsupportedError: if a budget cannot count what the plan declares.
         """
+        if journal is not None:
+            require_new(journal)
         own = request or secrets.token_hex(16)
         told = {"dataset": dataset, "by": by, "purpose": purpose, "request": own}
         wanted: dict[str, Any] = {k: checked_text(**{k: value}) for k, value in told.items()}
@@ -287,7 +295,8 @@ class Book:
             by: who says so.
             journal: of its ledger; what it proves not to have run is given back.
             certificate: digest of its certificate.
-            abandoned: why it ended early, if it did; its journal may then be open.
+            abandoned: why it ended early, if it did; its journal may then be open. Without a
+                journal it stays charged; :meth:`withdraw` is for a release of which nothing ran.
 
         Raises:
             TamperedError: if the journal is not the one that the book anchors, or its end is gone.
@@ -326,6 +335,42 @@ class Book:
             run, releases=(release,), places=lambda page: page.state.places(release)
         )
         ended: Release = self._store.change(transaction)
+        return ended
+
+    def withdraw(self, release: str, *, by: str, why: str) -> Release:
+        """Say that nothing ran of a reserved release, and give its whole charge back.
+
+        No ledger takes a reservation before the book has the line that it was begun, so the book
+        knows that none was. A run that took no reservation is known to whoever made it alone.
+
+        Args:
+            release: its id.
+            by: who says so.
+            why: a remark.
+
+        Raises:
+            InputError: if a ledger was begun for it, it waits for approval, or it ended.
+        """
+        who, said = checked_text(by=by), checked_text(why=why)
+
+        def run(page: Page) -> Release:
+            known = page.state.release(release)
+            if known.status is Status.REQUESTED:
+                raise InputError(f"release {release} waits for approval; deny it instead.")
+            if known.status is Status.RUNNING:
+                raise InputError(
+                    f"a ledger was begun for release {release}; close it with its journal, which "
+                    "gives back what did not run."
+                )
+            if known.status is Status.RESERVED:
+                page.end_unused(known, who, status=Status.ABANDONED, why=said)
+            elif not (known.status is Status.ABANDONED and known.withdrawn):
+                raise InputError(f"release {release} is {known.status}, and stays {known.status}.")
+            return page.state.releases[release]
+
+        ended: Release = self._store.change(
+            Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
+        )
         return ended
 
     def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:

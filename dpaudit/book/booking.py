@@ -89,8 +89,14 @@ class Booking:
         self.book.close(reserved.id, by=self.by, journal=journal, certificate=digest)
 
     def failed(self, reserved: Reservation, journal: Path) -> None:
-        """Abandon it; where the book does not answer it stays charged as it is."""
+        """Abandon it, or withdraw it where its ledger never began.
+
+        Where the book does not answer it stays charged as it is.
+        """
         with suppress(DpAuditError):
+            if self.book.release(reserved.id).status is Status.RESERVED:
+                self.book.withdraw(reserved.id, by=self.by, why="the run failed before its ledger")
+                return
             self.book.close(reserved.id, by=self.by, journal=journal, abandoned="the run failed")
 
 

@@ -16,7 +16,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from calendar import monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -168,6 +168,8 @@ class Limit(Kinded, ABC):
     family: ClassVar[str] = "limit"
     any_will_do: ClassVar[bool] = False
     """Whether it is kept while one number is within its bound; else all must be."""
+    used_of: ClassVar[str] = ""
+    """What the share that is used is a share of, where that is not what the limit states."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -333,6 +335,7 @@ class ZcdpLimit(_Concentrated):
     """ε at δ of the whole, by the sum of ρ (:class:`~dpaudit.accounting.ZcdpFilter`)."""
 
     kind: ClassVar[str] = "zcdp"
+    used_of: ClassVar[str] = "the ρ that the limit allows"
     epsilon: Positive
     delta: OpenProbability
     slack: NonNegative = 0.0
@@ -353,6 +356,7 @@ class RenyiLimit(Limit):
 
     kind: ClassVar[str] = "renyi"
     any_will_do: ClassVar[bool] = True
+    used_of: ClassVar[str] = "the Rényi divergences that the limit allows, at the best order"
     epsilon: Positive
     delta: OpenProbability
 
@@ -410,6 +414,21 @@ class CurveLimit(Limit):
 
     def _of(self, part: Term) -> Sequence[Fraction | float]:
         return _divergences(part, [order for order, _ in self.curve])
+
+
+def used_note(limits: Iterable[Limit]) -> str:
+    """Say how the share used and the ε beside it go together; empty where they are one number.
+
+    >>> used_note([limit_of({"epsilon": 1.0})])
+    ''
+    """
+    named = ", or of ".join(dict.fromkeys(each.used_of for each in limits if each.used_of))
+    if not named:
+        return ""
+    return (
+        f"“Used” is the share of {named}. That adds up from release to release. The ε at δ that it "
+        "proves does not add up, and is another share of the limit's ε."
+    )
 
 
 def share_text(share: float) -> str:

@@ -20,6 +20,11 @@ from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, Zer
 PARTS = 10**12
 """Of the limit of one unit: sums of them are exact, and fit the integers of any database."""
 
+NOTHING = "nothing"
+"""What ran of a release, where that is known to be nothing; else a hash of a plan."""
+RELEASED_NOTHING = "released nothing"
+"""The word for a release that ended, and of which it is known that nothing ran."""
+
 
 class Status(StrEnum):
     """The state of a release."""
@@ -39,7 +44,7 @@ class Status(StrEnum):
 
     @property
     def word(self) -> str:
-        """What pages call it."""
+        """What commands and pages call it, if anything ran."""
         return "completed" if self is Status.CLOSED else str(self)
 
     @property
@@ -184,7 +189,8 @@ class Release(TableRecord):
         status: how far it has come.
         journal: identifier of its ledger's journal, if it has one; with ``lines`` and ``head``,
             how far that is known.
-        ran: hash of the plan that really ran, where the journal proved that it was less.
+        ran: hash of the plan that really ran, where the journal proved that it was less;
+            ``nothing`` where nothing ran.
         certificate: digest of its certificate.
     """
 
@@ -206,9 +212,24 @@ class Release(TableRecord):
     ran: str = ""
     certificate: str = ""
 
+    @property
+    def word(self) -> str:
+        """What commands, pages and reports call its state."""
+        idle = self.ran == NOTHING and self.status is not Status.DENIED
+        return RELEASED_NOTHING if idle else self.status.word
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it ended before any ledger was begun for it, and gave its whole charge back."""
+        return self.ran == NOTHING and not self.journal
+
     def cost(self, budget: str) -> Cost:
         """Return what it was charged to a budget, in each of its buckets."""
         return tuple(self.charged[budget][1])
+
+    def whole_charge(self) -> dict[str, list[int]]:
+        """Return what it was charged to every budget, for a line that gives all of it back."""
+        return {name: list(self.cost(name)) for name in self.charged}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ promise: a release is admitted by :meth:`Book.reserve <dpaudit.book.Book.reserve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,13 @@ from sqlalchemy import text
 
 from dpaudit.book.book import Book
 from dpaudit.book.limits import EVER, Cost, charged_buckets, days_of, joint_buckets, span_of
-from dpaudit.book.records import BudgetRecord, DataSet
+from dpaudit.book.records import (
+    NOTHING,
+    RELEASED_NOTHING,
+    BudgetRecord,
+    DataSet,
+    Status,
+)
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
 from dpaudit.plan import Plan
@@ -62,11 +69,19 @@ class BudgetUsage:
 
 @dataclass(frozen=True)
 class RemainingBudget:
-    """The rest of a data set's budgets, and how many releases there are by status."""
+    """The rest of a data set's budgets, and how many releases there are.
+
+    Attributes:
+        dataset: the data set.
+        left: of each budget.
+        releases: how many there are by status.
+        words: how many there are by the word for their state (:attr:`Release.word`).
+    """
 
     dataset: DataSet
     left: tuple[BudgetUsage, ...]
     releases: Mapping[str, int]
+    words: Mapping[str, int]
 
     def times(self, plan: Plan) -> int | None:
         """Count how often all budgets admit a plan; None where it costs nothing.
@@ -118,10 +133,24 @@ def remaining_budgets(
         RemainingBudget(
             each,
             tuple(own for own in fullest.values() if own.budget.dataset == each.name),
-            {row.status: row.n for row in counted if row.dataset == each.name},
+            *_counts(row for row in counted if row.dataset == each.name),
         )
         for each in wanted
     )
 
 
-_COUNT = text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")
+def _counts(rows: Iterable[Any]) -> tuple[Counter[str], Counter[str]]:
+    """Count releases by status, and by the word for their state."""
+    statuses: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    for row in rows:
+        statuses[row.status] += row.n
+        words[RELEASED_NOTHING if row.idle else Status(row.status).word] += row.n
+    return statuses, words
+
+
+_COUNT = text(
+    "SELECT dataset, status, "
+    "CASE WHEN record LIKE :idle AND status != 'denied' THEN 1 ELSE 0 END AS idle, "
+    "COUNT(*) AS n FROM release GROUP BY dataset, status, idle"
+).bindparams(idle=f'%"ran":"{NOTHING}"%')  # in no other field, where quotes are escaped

@@ -46,6 +46,8 @@ class Reservation:
         self._used: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._anchored = False
+        self._resumes = False
+        """Whether its ledger goes on with a journal, whose first line began the release."""
         self._holder = 0
         """The process with the one ledger that it serves, once there is one."""
 
@@ -70,7 +72,7 @@ class Reservation:
             raise BudgetExceededError(
                 f"{invocation.describe()} was reserved {declared.releases} times and is used up."
             )
-        if not self._holder and not self._anchored:
+        if not self._holder and not self._resumes:  # also where its ledger could not be opened
             self.begin(self.plan, anchored=False)
         if self._holder not in (0, os.getpid()):
             raise BudgetExceededError(f"release {self.id} runs in another process; none was drawn.")
@@ -102,6 +104,7 @@ class Reservation:
                 self._change(self._begin, BudgetExceededError)
                 self._holder = os.getpid()
             self._anchored = anchored
+            self._resumes = anchored and self._now().status is Status.RUNNING
 
     def _begin(self, page: Page) -> None:
         known = page.state.release(self.id)
@@ -117,11 +120,13 @@ class Reservation:
         """Return what is known of its journal; None before there is one.
 
         Raises:
-            InputError: if the release has begun without it.
+            InputError: if the release has begun without it, or was withdrawn.
         """
         known = self._now()
         if known.status in (Status.REQUESTED, Status.RESERVED):
             return None
+        if known.withdrawn:
+            raise InputError(f"release {self.id} was withdrawn; no ledger opens for it.")
         if not known.journal or known.journal != journal:
             raise InputError(
                 f"release {self.id} has begun with another journal than {shown(journal)}, or "

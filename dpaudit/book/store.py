@@ -26,7 +26,15 @@ from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.book import databases
 from dpaudit.book.databases import Seen, engine_of, read_log, read_url, require_time, shown_url
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release, TableRecord
+from dpaudit.book.records import (
+    NOTHING,
+    BudgetRecord,
+    DataSet,
+    People,
+    Release,
+    Status,
+    TableRecord,
+)
 from dpaudit.book.state import Place, State
 from dpaudit.plan import Plan
 
@@ -69,6 +77,12 @@ class Page:
         self.lines.append({"number": self.number, "line": line.decode().rstrip("\n")})
         self.number += 1
         self.state.apply(record)
+
+    def end_unused(self, release: Release, by: str, *, status: Status, why: str) -> None:
+        """End a release for which no ledger was begun, and give its whole charge back."""
+        ended = {"status": str(status), "why": why, "certificate": "", "ran": NOTHING}
+        left = {"lines": release.lines, "head": release.head, "returned": release.whole_charge()}
+        self.write("ended", by, release=release.id, **ended, **left)
 
     def refuse(self, why: str, **wanted: str) -> None:
         """Log a refusal; of many on one day the 1st, 2nd, 4th …, so that no flood fills the log."""

@@ -20,7 +20,7 @@ from dpaudit.base.names import written_alike
 from dpaudit.book import databases, store
 from dpaudit.book.book import Book, checked_plan, unspent
 from dpaudit.book.limits import Cost, charged_buckets, span_of
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
+from dpaudit.book.records import NOTHING, BudgetRecord, DataSet, People, Release, Status
 from dpaudit.book.state import State, log_lines
 from dpaudit.ledger import Anchor, AnchorState
 from dpaudit.plan import Plan
@@ -120,7 +120,7 @@ def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], in
         _require_lines(_head(connection).lines, now)
         state = replay.state
         named = {each for own in state.releases.values() for each in (own.plan, own.ran)}
-        plans = [replay.plan(each).to_dict() for each in named - {"", "nothing"}]
+        plans = [replay.plan(each).to_dict() for each in named - {"", NOTHING}]
     records: dict[str, Any] = {"book": replay.book, "lines": lines, "hash": head}
     records["plans"] = sorted(plans, key=files.canonical_json)
     for table in ("datasets", "budgets"):
@@ -273,7 +273,7 @@ class _Replay:
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
         due = State()
         for release in self.state.releases.values():
-            if release.dataset == budget.dataset and release.status is not Status.DENIED:
+            if release.dataset == budget.dataset and not release.withdrawn:
                 for bucket in _buckets(budget, release):
                     due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
@@ -282,13 +282,14 @@ class _Replay:
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
         release = self.state.releases[line["release"]]
-        nothing_ran = release.status is Status.REQUESTED
-        if line["returned"] and not (release.journal or nothing_ran):
+        unused = release.status is Status.RESERVED and line["status"] == Status.ABANDONED
+        unused = line["ran"] == NOTHING and (unused or release.status is Status.REQUESTED)
+        if not (release.journal or unused) and (line["returned"] or line["ran"]):
             raise _wrong(self.number, "gives back without a journal")
         for name, given in line["returned"].items():
             limit, whole = self.state.budgets[name].limit, release.cost(name)
             nothing = (0,) * len(whole)
-            ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
+            ran = nothing if line["ran"] == NOTHING else limit.cost(self.plan(line["ran"]))
             if not at_least(unspent(whole, ran), tuple(given)):
                 self._too_dear(release.id, f"gives back to {name!r} more than did not run")
 

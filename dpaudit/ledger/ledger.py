@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base import validate
-from dpaudit.base.chain import Durability
+from dpaudit.base.chain import Durability, require_new
 from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.ledger.account import Account
@@ -144,12 +144,15 @@ class Ledger(Uncopied, BoundedQueries):
         self._budget = budget
         self._drawable = self.closed = False
         self._journal: Journal | None = None
+        durability = validate.member(Durability, durability=durability)
+        if journal is not None:
+            require_new(journal)  # before a budget is told, which may begin only once
         begin(plan, budget, anchor)
         if journal is not None:
             self._journal = Journal.create(
                 journal,
                 plan,
-                durability=validate.member(Durability, durability=durability),
+                durability=durability,
                 anchor=anchor,
                 identifier=plan.hash[:32] if self.seeded else None,  # an experiment is repeatable
             )

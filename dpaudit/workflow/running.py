@@ -243,6 +243,19 @@ class _Account:
         return self.charge if self.options.anchor is None else FileAnchor(self.options.anchor)
 
     @contextlib.contextmanager
+    def unopened(self) -> Iterator[None]:
+        """Give a charge back whose ledger cannot be opened; no file is removed, as it made none."""
+        try:
+            yield
+        except BaseException:
+            self._failed()
+            raise
+
+    def _failed(self) -> None:
+        if self.options.charging is not None and self.charge is not None:
+            self.options.charging.failed(self.charge, self.journal)
+
+    @contextlib.contextmanager
     def kept(self, released: Callable[[], int], told: Callable[[], bool]) -> Iterator[None]:
         """Abandon the charge of a run that fails; what it had released stays on record.
 
@@ -253,8 +266,7 @@ class _Account:
         try:
             yield
         except BaseException as error:
-            if self.options.charging is not None and self.charge is not None:
-                self.options.charging.failed(self.charge, self.journal)
+            self._failed()
             made = released()
             if made == 0 and told():
                 self.journal.unlink(missing_ok=True)
@@ -312,15 +324,16 @@ def run_target(
     account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
     account.begin()
     planned = sum(each.releases for each in target.plan.invocations)
-    ledger = Ledger(
-        target.plan,
-        rng=None if seed is None else np.random.default_rng(noise_seed),
-        noise=FloatNoise() if options.float_noise else None,
-        journal=account.journal,
-        durability=options.durability,
-        anchor=account.anchor,
-        budget=account.charge,
-    )
+    with account.unopened():
+        ledger = Ledger(
+            target.plan,
+            rng=None if seed is None else np.random.default_rng(noise_seed),
+            noise=FloatNoise() if options.float_noise else None,
+            journal=account.journal,
+            durability=options.durability,
+            anchor=account.anchor,
+            budget=account.charge,
+        )
     with account.kept(lambda: len(ledger), lambda: True):
         shown = progress_bar("releases", lambda: (len(ledger), planned))
         with contextlib.closing(ledger), foreign(name), shown:

@@ -146,12 +146,13 @@ class Asked:
 
 @dataclass
 class Ended:
-    """The end of a release: the text of its journal, or why it was abandoned."""
+    """The end of a release: the text of its journal, or why it was abandoned or withdrawn."""
 
     __pydantic_config__ = _STRICT
     journal: str = ""
     certificate: str = ""
     abandoned: str = ""
+    withdrawn: str = ""
 
 
 @dataclass
@@ -243,10 +244,11 @@ class Api:
         return made.to_dict()
 
     def close(self, request: Request, release: Id, ended: Ended) -> dict[str, Any]:
-        """Record that a release ran, or was abandoned.
+        """Record that a release ran, was abandoned, or is withdrawn as nothing of it ran.
 
-        What its journal proves not to have run is given back. Analysts close their own releases,
-        and approvers close any.
+        What is withdrawn gives its whole charge back; a ledger must not have begun. What a journal
+        proves not to have run is given back too. Analysts close their own releases, and approvers
+        close any.
         """
         closed = close(self.context, caller_of(request), release, **vars(ended))
         return closed.to_dict()
@@ -299,14 +301,19 @@ def close(
     journal: str = "",
     certificate: str = "",
     abandoned: str = "",
+    withdrawn: str = "",
 ) -> Release:
     """End a release of the caller's own, or as an approver any.
 
     Raises:
         AccessError: if it is another's.
-        InputError: if the certificate is no hash.
+        InputError: if the certificate is no hash, or what is withdrawn has more than a reason.
     """
     _require_own(context, caller, release, "close")
+    if withdrawn:
+        if journal or certificate or abandoned:
+            raise InputError("withdrawn is given with another field; give it alone.")
+        return context.book.withdraw(release, by=caller.name, why=withdrawn)
     if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
         raise InputError("certificate must be the hash of a certificate, 64 hexadecimal digits.")
     told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
@@ -366,5 +373,5 @@ def public_record(known: RemainingBudget) -> dict[str, Any]:
         for each in known.left
     ]
     about = {name: known.dataset.to_dict()[name] for name in ("name", "unit", "relation", "trust")}
-    closed = known.releases.get(str(Status.CLOSED), 0)
+    closed = known.words.get(Status.CLOSED.word, 0)
     return about | {"per": known.dataset.per, "budgets": budgets, "closed": closed}

@@ -20,7 +20,6 @@ from dpaudit.book import (
     BudgetRecord,
     Release,
     RemainingBudget,
-    Status,
     remaining_budgets,
     verify_book,
 )
@@ -53,7 +52,7 @@ class Compliance:
         made: the day on which the report is made.
         rooms: the data sets, with how each budget was used.
         releases: of the period, in their order; at most 2000.
-        counts: how many there are, by status.
+        counts: how many there are, by the word for their state.
         approved: how many of them somebody approved.
         refused: how often a budget refused in the period.
         barred: how often somebody tried what they may not.
@@ -123,13 +122,13 @@ def compliance(
     for each in state.refusals:
         if _within(each.day, days) and (not dataset or each.dataset in ("", dataset)):
             times[each.event] += each.times
-    counts = [each for each in found if each.status is not Status.DENIED]
+    counts = [each for each in found if not each.withdrawn]
     return Compliance(
         *days,
         book.today,
         tuple((each, tuple(_uses(each, counts))) for each in rooms),
         tuple(found[:_MOST_ROWS]),
-        Counter(str(each.status) for each in found),
+        Counter(each.word for each in found),
         sum(1 for each in found if each.approved),
         times["refused"],
         times["barred"],

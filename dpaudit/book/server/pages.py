@@ -26,6 +26,7 @@ from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
 from dpaudit.base.validate import shown
 from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budgets
+from dpaudit.book.costs import ReleaseCosts
 from dpaudit.book.server import api
 from dpaudit.book.server.api import find
 from dpaudit.book.server.budget_history import drawing, thinned
@@ -146,6 +147,7 @@ def routes(context: ServerContext) -> list[Route]:
         ("POST", "/releases/{release}/approve", approve, Role.APPROVER),
         ("POST", "/releases/{release}/deny", deny, Role.ANALYST),
         ("POST", "/releases/{release}/abandon", abandon, Role.ANALYST),
+        ("POST", "/releases/{release}/withdraw", withdraw, Role.ANALYST),
         ("GET", "/calculator", calculator, Role.VIEWER),
         ("POST", "/calculator", calculate, Role.VIEWER),
         ("POST", "/reserve", reserve, Role.ANALYST),
@@ -178,15 +180,16 @@ def overview(visit: Visit) -> Response:
 def _with_history(context: ServerContext, known: RemainingBudget, today: str) -> dict[str, Any]:
     budgets = []
     for left in known.left:
-        points = context.history.of(left.budget)
+        period, points = context.history.only_period(left.budget), context.history.of(left.budget)
         budgets.append(
             {
                 "left": left,
+                "period": period,
                 "points": thinned(points),
-                "drawing": drawing(points, today),
+                "drawing": drawing(points, today, period),
             }
         )
-    return {"dataset": known.dataset, "releases": known.releases, "budgets": budgets}
+    return {"dataset": known.dataset, "releases": known.words, "budgets": budgets}
 
 
 def releases(visit: Visit) -> Response:
@@ -198,7 +201,7 @@ def releases(visit: Visit) -> Response:
     words = visit.field("q")[:200]
     found = find(visit.context.book, words=words, before=int(before), **sought)
     rooms = remaining_budgets(visit.context.book)
-    own = (Counter(r.releases) for r in rooms if sought["dataset"] in ("", r.dataset.name))
+    own = (Counter(r.words) for r in rooms if sought["dataset"] in ("", r.dataset.name))
     facts = {"found": found, "words": words, "names": visit.context.names, "statuses": list(Status)}
     facts["counts"] = None if words or sought["status"] else sum(own, Counter())
     return visit.page("releases", "Releases", **(facts | sought))
@@ -208,16 +211,15 @@ def release(visit: Visit) -> Response:
     """Return a release, and what may be decided of it."""
     book, known = visit.context.book, visit.context.book.release(_id(visit))
     plan, mine = book.plan(known.plan), known.by == visit.who.name
-    budgets = {
-        left.budget.name: left.budget for left in visit.context.remaining(known.dataset).left
-    }
+    counts = {left.budget.name for left in visit.context.remaining(known.dataset).left}
+    own = ReleaseCosts(book)
     costs = [
-        (name, budgets[name].limit.described(known.cost(name)), ", ".join(buckets))
+        (name, own.of(known, name), ", ".join(buckets))
         for name, (buckets, _) in known.charged.items()
-        if name in budgets
+        if name in counts
     ]
     approver = visit.who.token.role.may(Role.APPROVER)
-    waits, own = known.status is Status.REQUESTED, approver or mine
+    waits, may_end = known.status is Status.REQUESTED, approver or mine
     return visit.page(
         "release",
         f"Release {known.id}",
@@ -226,8 +228,9 @@ def release(visit: Visit) -> Response:
         costs=costs,
         has_certificate=known.certificate in visit.context.certificates,
         may_approve=waits and approver and not same_person(known.by, visit.who.name),
-        may_deny=waits and own,
-        may_abandon=own and not (waits or known.status.ended),
+        may_deny=waits and may_end,
+        may_abandon=may_end and known.status is Status.RUNNING,
+        may_withdraw=may_end and known.status is Status.RESERVED,
     )
 
 
@@ -249,6 +252,14 @@ def abandon(visit: Visit) -> Response:
     if not visit.field("why"):
         raise InputError("why is empty; give the reason for abandoning the release.")
     api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
+    return redirect(f"/releases/{_id(visit)}")
+
+
+def withdraw(visit: Visit) -> Response:
+    """Withdraw a release of which nothing ran; its charge is given back."""
+    if not visit.field("why"):
+        raise InputError("why is empty; give the reason for withdrawing the release.")
+    api.close(visit.context, visit.who, _id(visit), withdrawn=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
 
@@ -363,7 +374,8 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_budgets(visit.context):
         closed = find(visit.context.book, dataset=each.dataset.name, status="closed", most=200)
-        told = {"closed": each.releases.get(Status.CLOSED, 0), "releases": closed.releases}
+        completed = [one for one in closed.releases if one.word == Status.CLOSED.word]
+        told = {"closed": each.words.get(Status.CLOSED.word, 0), "releases": completed}
         shown.append({"dataset": each.dataset, "budgets": each.left, **told})
     return visit.page("public", "What was released, and what it costs", rooms=shown)
 

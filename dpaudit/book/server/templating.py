@@ -10,8 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.book.limits import PERIODS
-from dpaudit.book.records import Status
+from dpaudit.book.limits import PERIODS, used_note
+from dpaudit.book.records import RELEASED_NOTHING, Status
 from dpaudit.reporting.text import strict_environment
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ def _environment() -> Environment:
 
     made = strict_environment(PackageLoader("dpaudit.book.server"))
     made.filters["counted"], made.globals["periods"] = counted, PERIODS
+    made.globals["used_note"] = used_note
     return made
 
 
 def counted(releases: Mapping[str, int]) -> str:
-    """Count releases in words, such as "3 releases: 2 completed, 1 abandoned"."""
+    """Count releases by words for their states: "3 releases: 2 completed, 1 abandoned"."""
     total = sum(releases.values())
-    each = (f"{releases[status]} {status.word}" for status in Status if releases.get(status))
+    known = (*(status.word for status in Status), RELEASED_NOTHING)
+    each = (f"{releases[word]} {word}" for word in known if releases.get(word))
     return f"{total} release{'s' * (total != 1)}: {', '.join(each)}" if total else "No releases"
 
 

@@ -144,6 +144,19 @@ def test_a_run_that_fails_is_abandoned_and_its_words_are_not_kept(book, tmp_path
     verify_book(book)
 
 
+def test_a_run_whose_ledger_cannot_be_opened_costs_nothing(book, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise InputError("there is no room")
+
+    monkeypatch.setattr(running, "Ledger", full)
+    with pytest.raises(InputError, match="there is no room"):
+        run(book, tmp_path / "out")
+    (release,) = book.releases()
+    assert release.withdrawn
+    assert spent(book) == 0
+    verify_book(book)
+
+
 def test_the_book_refuses_before_anything_is_drawn(book, tmp_path):
     for number in range(4):  # each takes a quarter of all
         run(book, tmp_path / f"{number}")

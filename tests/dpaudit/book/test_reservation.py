@@ -7,12 +7,19 @@ from dataclasses import replace
 
 import pytest
 from book_clients import start
-from booking import ask, filled, gaussian, laplace, opened
+from booking import ask, filled, forged, gaussian, laplace, opened
 
 from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
 from dpaudit.base.chain import chained_line
-from dpaudit.base.errors import BudgetExceededError, InputError, JournalError, PlanMismatchError
-from dpaudit.book import Status, remaining_budgets, verify_book
+from dpaudit.base.errors import (
+    BudgetExceededError,
+    DpAuditError,
+    InputError,
+    JournalError,
+    PlanMismatchError,
+    TamperedError,
+)
+from dpaudit.book import BudgetRecord, Status, limit_of, remaining_budgets, verify_book
 from dpaudit.ledger.journal import FORMAT
 
 
@@ -224,3 +231,71 @@ def test_only_what_was_reserved_is_admitted(book, reserved):
         reserved.admit(invocation)
     with pytest.raises(BudgetExceededError, match="was reserved 4 times and is used up"):
         reserved.admit(invocation)
+
+
+def test_what_never_began_is_withdrawn_and_gives_its_charge_back(book, reserved, tmp_path):
+    done = book.withdraw(reserved.id, by="ann", why="not needed")
+    assert (done.status, done.ran, done.withdrawn) == (Status.ABANDONED, "nothing", True)
+    assert book.withdraw(reserved.id, by="ann", why="not needed") == done
+    assert not any(remaining_budgets(book, "visits")[0].left[0].total)
+    for given in ({"budget": reserved}, {"anchor": reserved, "journal": tmp_path / "j"}):
+        with pytest.raises(DpAuditError, match=r"is abandoned|was withdrawn; no ledger opens"):
+            Ledger(reserved.plan, noise=FloatNoise(), **given)
+    with pytest.raises(InputError, match="is abandoned, and stays abandoned"):
+        book.close(reserved.id, by="ann")
+    book.add(BudgetRecord("later", "visits", limit_of({"rho": 1.0})), by="officer")
+    assert not any(any(each.total) for each in remaining_budgets(book, "visits")[0].left)
+    verify_book(book)
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_what_began_is_never_withdrawn(book, reserved, tmp_path, journal):
+    if journal:
+        opened(reserved, tmp_path / "j").close()
+    else:
+        Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    with pytest.raises(InputError, match="a ledger was begun for release R"):
+        book.withdraw(reserved.id, by="ann", why="not needed")
+    book.close(reserved.id, by="ann")
+    with pytest.raises(InputError, match="is closed, and stays closed"):
+        book.withdraw(reserved.id, by="ann", why="not needed")
+    assert remaining_budgets(book, "visits")[0].left[0].total[0] == reserved.release.cost("main")[0]
+
+
+def test_a_ledger_that_could_not_be_opened_leaves_no_way_round_the_book(book, reserved, tmp_path):
+    """What only passes releases on to a reservation begins the release with the first of them."""
+
+    class Passing:
+        def admit(self, invocation):
+            reserved.admit(invocation)
+
+    reserved.begin(reserved.plan, anchored=True)  # of a ledger whose journal could not be made
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=Passing())
+    draw(ledger)
+    assert book.release(reserved.id).status is Status.RUNNING
+    with pytest.raises(InputError, match="a ledger was begun"):
+        book.withdraw(reserved.id, by="ann", why="not needed")
+
+
+@pytest.mark.parametrize("place", ["there", "no/folder/j"])
+def test_a_journal_that_cannot_be_made_costs_nothing(book, reserved, tmp_path, place):
+    (tmp_path / "there").write_text("")
+    journal = tmp_path / place
+    with pytest.raises(InputError, match=r"exists already|its folder does not exist"):
+        ask(book, reserved.plan, journal=journal)
+    assert len(list(book.releases())) == 1
+    with pytest.raises(InputError, match=r"exists already|its folder does not exist"):
+        Ledger(reserved.plan, noise=FloatNoise(), budget=reserved, journal=journal)
+    assert book.release(reserved.id).status is Status.RESERVED
+
+
+def test_the_log_gives_back_without_a_journal_what_was_withdrawn_alone(book, reserved):
+    book.withdraw(reserved.id, by="ann", why="not needed")
+
+    def closed(record):
+        if record["event"] == "ended":
+            record["status"] = "closed"
+
+    forged(book, closed)
+    with pytest.raises(TamperedError, match="gives back without a journal"):
+        verify_book(book)

@@ -60,17 +60,30 @@ def test_a_release_from_request_to_end(book, monkeypatch):
     assert "25 %" in out
     assert "3 ×" in out
     assert "scale = 1.33334" in out
-    code, out, _ = book("close", "R3", "--abandon", "not needed")
+    code, _, err = book("close", "R3", "--abandon", "not needed")
+    assert code == 3
+    assert "abandoned it would stay charged. If nothing ran, use --withdraw" in err
+    code, out, _ = book("close", "R3", "--withdraw", "not needed")
     assert code == 0
-    assert "abandoned" in out
+    assert "its whole charge was given back" in out
+    assert "4 ×" in book("status", "--plan", "plan.toml")[1]
     told = ("--dataset", "visits", "--purpose", "weekly dashboard", "--approved", "officer")
     assert book("reserve", "plan.toml", *told, "--by", "annabel-who-asks")[0] == 0
     words = set(book("history")[1].split())
-    assert {"annabel-who-asks", "abandoned", "dashboard", "approved", "officer"} <= words
+    assert {"annabel-who-asks", "released", "dashboard", "approved", "officer"} <= words
+    assert {"cost", "nothing", "0.25"} <= words
     code, out, _ = book("history", "--dataset", "visits", "--json")
     assert [each["approved"] for each in json.loads(out)["releases"]] == ["bob", "officer"]
     code, out, _ = book("verify", "--anchor", "anchor", "--new-anchor", "--json")
     assert json.loads(out) | {"releases": 2, "refused": 0, "lines": 6} == json.loads(out)
+
+
+def test_status_says_what_used_is_a_share_of(book):
+    assert "“Used” is" not in book("status")[1]
+    assert book("budget", "b", "--dataset", "visits", "--limit", "epsilon=1, delta=1e-6")[0] == 0
+    said = " ".join(book("status")[1].split())
+    assert "“Used” is the share of the Rényi divergences that the limit allows" in said
+    assert "does not add up" in said
 
 
 def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):

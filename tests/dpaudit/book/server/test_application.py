@@ -217,7 +217,10 @@ def test_analysts_leave_the_releases_of_others_alone(guarded, people):
         people["ann"].post(f"/api/releases/{mine}/deny", why="mistake").json["status"] == "denied"
     )
     assert used(guarded) == 0
-    assert people["bob"].post(f"/api/releases/{sold}/close", abandoned="no").status == 200
+    both = people["bob"].post(f"/api/releases/{sold}/close", abandoned="no", withdrawn="no")
+    assert both.status == 400
+    done = people["bob"].post(f"/api/releases/{sold}/close", withdrawn="no")
+    assert (done.status, done.json["ran"]) == (200, "nothing")
 
 
 def test_requests_that_come_at_once_are_charged_once(guarded, people):

@@ -63,6 +63,31 @@ def test_a_drawing_stays_within_its_frame():
     assert points[0].described == "25 %"
 
 
+def test_one_period_is_drawn_by_the_days_of_its_charges(book, clock):
+    filled(book, "year", epsilon=1.0)
+    course = BudgetHistory(book)
+    budget = remaining_budgets(book)[0].left[0].budget
+    assert course.only_period(budget) == ""
+    ask(book, laplace(8.0))
+    clock.move(days=8)
+    ask(book, laplace(8.0))
+    assert told(course, book, "main") == [("2026-11-23", 0.125), ("2026-12-01", 0.25)]
+    assert course.only_period(budget) == "2026"
+    clock.move(days=10)
+    drawn = drawing(course.of(budget), book.today.isoformat(), "2026")
+    assert (drawn.first, drawn.last) == ("2026-01-01", "2026-12-31")
+    x = [52 + 378 * days / 364 for days in (326, 334, 344)]
+    steps = [(x[0], 12), (x[0], 29.5), (x[1], 29.5), (x[1], 47), (x[2], 47)]
+    assert drawn.line == " ".join(["52,12", *(f"{a:.1f},{b:.1f}" for a, b in steps)]).replace(
+        f"{x[0]:.1f},12.0", f"{x[0]:.1f},12"
+    )
+    assert drawn.area == f"52,152 {drawn.line} {x[2]:.1f},152"
+    clock.move(days=30)
+    ask(book, laplace(8.0))
+    assert told(course, book, "main") == [("2026", 0.25), ("2027", 0.125)]
+    assert course.only_period(budget) == ""
+
+
 def test_long_tables_are_thinned():
     points = [Point(f"{n}", n / 1000) for n in range(1000)]
     kept = thinned(points)

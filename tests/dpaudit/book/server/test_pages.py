@@ -7,14 +7,31 @@ from html import unescape
 
 import pytest
 from axe import faults
-from booking import ABOUT, PLAN_FILE, gaussian, laplace
+from booking import ABOUT, PLAN_FILE, gaussian, laplace, opened
 from chromium import binary, browser
 from pages import Page
 from web_client import FORM, Client
 
-from dpaudit import AddRemove, MetricBall, PrivacyUnit, ReplaceOne, TrustModel, ZeroOut
+from dpaudit import (
+    AddRemove,
+    MetricBall,
+    PoissonSampling,
+    PrivacyUnit,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 from dpaudit.base import files
-from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, verify_book
+from dpaudit.book import (
+    BudgetRecord,
+    DataSet,
+    issue,
+    limit_of,
+    publish,
+    remaining_budgets,
+    revoke,
+    verify_book,
+)
 from dpaudit.certificate import Claim, SubjectRecord, certify
 
 EVIL = "<script>alert(1)</script>\"'&amp;"
@@ -50,7 +67,10 @@ def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded,
     assert bob.send(f"{release}/approve", why="fine").status == 303
     assert "bob" in Page(bob.get(release).text).text
     assert bob.send(f"{release}/abandon", why="").status == 400
-    assert ann.send(f"{release}/abandon", why="not needed").status == 303
+    assert bob.send(f"{release}/withdraw", why="").status == 400
+    assert "Withdraw it if nothing ran" in Page(ann.get(release).text).text
+    assert ann.send(f"{release}/withdraw", why="not needed").status == 303
+    assert not any(any(own.total) for own in remaining_budgets(guarded, "visits")[0].left)
     denied = ann.send("/reserve", **(told | {"request": "2"})).headers["location"]
     assert bob.send(f"{denied}/deny", why="no").status == 303
     assert "denied" in Page(bob.get("/releases?status=denied").text).text
@@ -104,7 +124,7 @@ def test_charts_and_counts_say_what_they_show(guarded, visitors, server, clock):
         "Limit: rho = 1.0 (rho), for all time.",
         "Share of the budget left 100 %",
         "used in 2026-W48: rho",
-        "Share of the budget left, for each week with charges",
+        "Share of the budget left in 2026-W48 ",
         "used in the 30 days to 2026-11-23: rho",
         "Share of the budget left, counting the 30 days up to each date",
     ):
@@ -118,6 +138,47 @@ def test_charts_and_counts_say_what_they_show(guarded, visitors, server, clock):
     shown = Page(server.get("/public").text).text
     assert "2 completed releases" in shown
     assert "abandoned" not in shown
+
+
+def test_what_released_nothing_is_called_so_everywhere(guarded, visitors, server, tmp_path):
+    made = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="failed early")
+    opened(made, tmp_path / "j").close()
+    guarded.close(made.id, by="ann", journal=tmp_path / "j")
+    publish(guarded, "sales", by="officer")
+    vic = visitors["vic"]
+    whole = vic.get("/report.html?first=2026-01-01&last=2026-12-31&dataset=sales").text
+    for page in (vic.get("/").text, vic.get("/releases?dataset=sales").text, whole):
+        assert "1 release: 1 released nothing" in Page(page).text
+        assert "1 completed" not in Page(page).text
+    page = Page(vic.get(f"/releases/{made.id}").text).text
+    assert "Status released nothing" in page
+    assert "What it costs on its own of sales : nothing (all time)" in page
+    shown = Page(server.get("/public").text).text
+    assert "completed" not in shown
+    assert server.get("/api/public").json[0]["closed"] == 0
+
+
+def test_pages_say_what_used_is_a_share_of(guarded, visitors, server):
+    publish(guarded, "sales", by="officer")
+    addresses = ("/", "/public", "/report.html?first=2026-01-01&last=2026-12-31")
+    for address in addresses:
+        assert "“Used” is the share" not in visitors["vic"].get(address).text
+    for name, kind in (("by order", "renyi"), ("by rho", "zcdp")):
+        limit = limit_of({"kind": kind, "epsilon": 1.0, "delta": 1e-6})
+        guarded.add(BudgetRecord(name, "sales", limit), by="officer")
+    for address in addresses:
+        text = Page(visitors["vic"].get(address).text).text
+        assert "“Used” is the share of the Rényi divergences that the limit allows" in text
+        assert "the ρ that the limit allows" in text
+
+
+def test_a_release_says_how_units_are_sampled(guarded, visitors):
+    plan = gaussian(4.0, count=10, sampling=PoissonSampling(0.25))
+    made = guarded.reserve("sales", plan, by="ann", purpose="x")
+    said = Page(visitors["vic"].get(f"/releases/{made.id}").text).text
+    assert "poisson , rate = 0.25" in said
+    other = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="x")
+    assert "all take part" in Page(visitors["vic"].get(f"/releases/{other.id}").text).text
 
 
 @pytest.mark.skipif(binary() is None, reason="there is no Chromium on the PATH")
