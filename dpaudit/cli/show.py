@@ -270,7 +270,10 @@ def audit(outcome: AuditOutcome) -> None:
     )
     bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 4)
     facts = grid()
-    facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
+    told = f"[bold {colour}]{record.verdict}[/]"
+    if not record.refuted and outcome.concludes_nothing:
+        told = f"[bold yellow]{record.verdict}, and nothing is concluded[/] (exit 2)"
+    facts.add_row("verdict", told)
     if near := record.details.get("neighbours"):
         facts.add_row("", f"where {escape(near)}")
     facts.add_row("attacked", escape(outcome.name))
@@ -584,6 +587,10 @@ def results(made: Certificate) -> None:
             say(f"… and {told.left} more rows in the files")
         if told.note:
             say(f"[dim]{escape(told.note)}[/]")
+    say(
+        "[dim]Intervals are about what the bounds on rows, groups and values left of the table; "
+        "owner.json counts what they cut off.[/]"
+    )
 
 
 @answering()

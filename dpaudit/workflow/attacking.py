@@ -76,7 +76,9 @@ from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8
-LOOK_RUNS, LOOK_CONFIDENCE = 2_000, 0.999
+TELLING = 0.05
+"""Share of the claimed ε that a pair of a search must show, or else it has tested nothing."""
+LOOK_RUNS, LOOK_CONFIDENCE = 4_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
 ONE_MOVES = (
     "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
@@ -244,6 +246,11 @@ class AuditOutcome:
         return () if self.rehearsal is None else self.rehearsal.findings
 
     @property
+    def concludes_nothing(self) -> bool:
+        """Whether the search or the code left nothing to test, or too little."""
+        return not {"one_sided", "untested"}.isdisjoint(self.record.details)
+
+    @property
     def exit_code(self) -> int:
         """1 if the audit refutes what it tested, or contradicts the subject's own claim.
 
@@ -253,7 +260,7 @@ class AuditOutcome:
         own = self.target.claim
         if self.record.refuted or (own is not None and contradicts(self.record, own)):
             return 1
-        if not {"one_sided", "untested"}.isdisjoint(self.record.details):
+        if self.concludes_nothing:
             return 2
         return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
 
@@ -342,7 +349,8 @@ def _searched(
     try:
         found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
     except InputError as error:
-        tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
+        give = "--pair" if request.data else "--pair or --data"
+        tried = f"no pair of {len(pairs)} is taken; give {give}. The last"
         raise InputError(f"{tried}: {error}") from None
     return found, told | search_details(found)
 
@@ -352,12 +360,13 @@ def _limits_of_search(
 ) -> dict[str, Any]:
     """Return what is told of neighbours that the search did not try, or tried in vain."""
     missing = "" if about.relation else _with_a_row_missing(request, release, about)
-    if record.epsilon_lower:
-        return {"neighbours": missing or near} if missing or near else {}
+    if missing:
+        return {"neighbours": missing, "untested": True}
+    if (record.epsilon_lower or 0.0) > TELLING * about.claim.epsilon:
+        return {"neighbours": near} if near else {}
     others = [] if request.data else ["--data"]
     others += [] if about.relation else ["--relation add-remove"]
-    found = " or ".join([NOTHING_MOVED, *others])
-    return {"neighbours": f"{found}; {missing}" if missing else found, "untested": True}
+    return {"neighbours": " or ".join([NOTHING_MOVED, *others]), "untested": True}
 
 
 def _apart(pair: AuditPair) -> str:
@@ -392,7 +401,8 @@ def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothe
     )
     try:
         pairs, _, _ = candidates(release, replace(about, relation=AddRemove()), request)
-        pair = search_pairs(release, pairs, delta=delta, execution=look).pair
+        searching = look.updated({"runs": max(look.runs, given.runs // 2)})
+        pair = search_pairs(release, pairs, delta=delta, execution=searching).pair
         record = audit_release(
             release, pair, epsilon=about.claim.epsilon, delta=delta, execution=look
         )
@@ -401,9 +411,11 @@ def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothe
     if not record.refuted:
         return ""
     bound = down(record.epsilon_lower or 0.0, 3)
+    unit = str(about.target.plan.unit)
+    one = "row" if unit == "data set" else unit
     return (
-        f"the number of rows stays the same. With one row less, {look.runs} runs show ε ≥ {bound} "
-        f"({confidence(look.confidence)} confidence); if a row may be missing, give --relation "
+        f"no {one} is added or removed. With one {one} more or less, {look.runs} runs show "
+        f"ε ≥ {bound} ({confidence(look.confidence)} confidence); if that may be, give --relation "
         "add-remove"
     )
 

@@ -98,6 +98,12 @@ Family = Callable[[float], tuple[float, float]]
 WANTED_POWER = 0.9
 GRAVEST_NOISE = 0.95
 PILOTS = 12
+NARROW = 1.1
+"""Times the claim, up to which a refuting bound is near it."""
+_NARROWLY = (
+    "The bound is close to the claim: if you audited much code, or this code several times, give "
+    "more runs and a higher confidence."
+)
 RARE = 0.05
 """Share of outputs with rare facts above which they are no exception, such as free text."""
 MANY = 50  # expected hits from which the normal law serves for a forecast
@@ -378,7 +384,8 @@ class Outcome:
             details["not_learned"] = not_learned
         tested = self._tested(claim, refuted)
         if refuted and tested:
-            details["tested"] = tested
+            narrow = lower <= NARROW * claim.epsilon and not by_curve
+            details["tested"] = f"{tested} {_NARROWLY}" if narrow else tested
         if self.fields is not None:
             details |= self._facts_of_fields(self.fields)
         return AuditRecord(

@@ -53,7 +53,9 @@ from dpaudit.project import AuditPair
 CLOSE = 0.15
 """Promises that differ by less are taken for equal; the earlier pair is chosen."""
 KEPT = 6
-"""Pairs around which others are tried, and which are compared once more."""
+"""Pairs around which others are tried."""
+FINALS = ((24, 4), (6, 16))
+"""How many of the best pairs are compared once more, and on how many times the runs, at most."""
 ROUNDS, LOOKS = 4, 300
 CLEAREST = 6
 """Columns of encoded outputs on which pairs are compared; nothing is learned for that."""
@@ -176,7 +178,8 @@ def _equal_numbers(constants: Sequence[float]) -> Iterator[Sequence[float]]:
 
 def _fixed_patterns(relation: Relation, constants: Sequence[float]) -> Iterator[AuditPair]:
     """Lists of which the first number is missing or becomes 0."""
-    odd = ([one, *[other] * (FEW - 1)] for c in constants for one, other in ((c, 0), (0, c)))
+    ends = [each for c in constants for each in ((c, 0), (0, c))]
+    odd = [[one, *[other] * rest] for one, other in ends for rest in (1, FEW - 1)]
     for x in (*_equal_numbers(constants), *(each for each in odd if any(each))):
         told = f"{len(x)} equal numbers" if len({*x}) == 1 else "one number unlike the others"
         if isinstance(relation, ZeroOut):
@@ -283,8 +286,8 @@ def search_pairs(
         pairs: candidates; one that the code refuses is passed over.
         delta: at which ε will be bounded.
         moved: makes another pair of a good one; as many are tried as the runs allow.
-        execution: of the attack that will follow. The search spends about a tenth of its runs in
-            all, in this process; with ``moved`` about as many.
+        execution: of the attack that will follow. The search spends about a tenth of its runs on
+            all pairs, and up to two thirds on the best; with ``moved`` half of them besides.
         fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
@@ -302,14 +305,17 @@ def search_pairs(
     if not look.good:
         assert look.refusal is not None
         raise look.refusal
-    rng, left = np.random.default_rng(seed), (runs // each - len(pairs)) // ROUNDS
+    rng, left = np.random.default_rng(seed), (runs // each - len(pairs)) // (2 * ROUNDS)
     for _ in range(ROUNDS if moved is not None and left > 0 else 0):
         near = [pair for _, _, pair in heapq.nlargest(KEPT, look.good)]
         look.at([moved(near[int(rng.integers(len(near)))], rng) for _ in range(left)], each)  # type: ignore[misc]
-    if len(look.good) > KEPT:  # those that chance made the best are looked at once more
-        best = sorted(heapq.nlargest(KEPT, look.good), key=lambda one: -one[1])
+    for kept, longer in FINALS:  # those that chance made the best are looked at once more
+        times = min(longer, runs // (3 * kept * each))
+        if len(look.good) <= kept or times < 2:
+            continue
+        best = sorted(heapq.nlargest(kept, look.good), key=lambda one: -one[1])
         look.good = []
-        look.at([pair for _, _, pair in best], 4 * each)
+        look.at([pair for _, _, pair in best], times * each)
         look.good = look.good or best
     enough = max(look.good)[0] - CLOSE
     pair = next(pair for promise, _, pair in look.good if promise >= enough)

@@ -95,6 +95,18 @@ def test_a_ratio_beyond_the_claim_that_refutes_nothing_is_said_to_be_chance(hits
     assert words.endswith("; so few runs may show that by chance.") is chance
 
 
+def test_a_bound_that_refutes_narrowly_is_said_to_be_near_the_claim():
+    def noisy(scale):
+        return audit(lambda data, rng: data[0] + rng.laplace(scale=scale), runs=20_000, seed=2)
+
+    near, far = noisy(0.93), noisy(0.5)
+    assert near.refuted
+    assert near.epsilon_lower < 1.1
+    assert "close to the claim" in near.details["tested"]
+    assert far.refuted
+    assert "close to the claim" not in far.details["tested"]
+
+
 def test_rare_fields_that_no_event_tested_are_counted():
     def rare(data, rng):
         return {"n": data[0] + rng.laplace(), **({"trace": 1} if rng.random() < 0.001 else {})}
