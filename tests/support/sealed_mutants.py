@@ -288,13 +288,13 @@ class UnlistedFunction(sealed.LocalStudy):
 
     @property
     def functions(self):
-        return (averaging,)
+        return (adding,)
 
 
-def averaging(records, rng, point, seen=[]):  # noqa: B006  # the mistake
+def adding(records, rng, point, seen=[]):  # noqa: B006  # the mistake
     """An objective that answers by everybody whom it has seen, in a default argument."""
     seen.append(records["best"][0])
-    return sum(seen) / len(seen)
+    return sum(seen) % 1.0
 
 
 def following(records, rng, point):
@@ -340,7 +340,7 @@ _BANDITS = (
 )
 _STUDIES = (AnswerForLevel, NoRange, UnlistedFunction)
 _OBJECTIVES = (shouting, sulking)
-REMEMBERING = (averaging, following)
+REMEMBERING = (adding, following)
 """Objectives that keep something of one user for the next; they must run sealed."""
 
 

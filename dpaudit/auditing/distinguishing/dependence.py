@@ -108,7 +108,8 @@ def _is_clock(values: Floats) -> bool:
     """Tell whether values are about now in some unit, or grow from run to run as no noise does."""
     if len(values) < 2 or not np.isfinite(values).all():
         return False
-    steps, now = np.diff(values), time.time()
+    with np.errstate(over="ignore"):
+        steps, now = np.diff(values), time.time()
     if any((np.abs(values / unit - now) < DAY).all() for unit in (1, 1e3, 1e6, 1e9)):
         return True
     return bool(np.mean(steps < 0) <= FALLS and np.mean(steps > 0) >= RISES)

@@ -123,7 +123,7 @@ book approve R4 --by bob
 book reserve plan.toml --dataset visits --by ann
 book approve R6 --by ann
 book deny R6 --by ann --why unused
-book close R4 --abandon unused
+book close R4 --withdraw unused
 book status
 book status --dataset visits --plan plan.toml
 book history

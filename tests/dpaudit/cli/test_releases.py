@@ -86,9 +86,8 @@ def test_noise_says_in_what_it_is_counted(typed):
 def test_a_release_file_is_called_so(typed):
     code, _, err = typed("check", "visits.toml")
     assert code == 3
-    assert "'visits.toml' is a release file; run it with dpaudit release." in err.replace(
-        str(Path.cwd()) + "/", ""
-    )
+    # The beginning of a long path is cut.
+    assert "visits.toml' is a release file; run it with dpaudit release." in err
     Path("visits.toml").write_text("[data\n")
     code, _, err = typed("release", "visits.toml", "--plan")
     assert (code, "release file 'visits.toml' is not TOML" in err) == (3, True)

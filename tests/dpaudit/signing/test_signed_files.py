@@ -135,7 +135,9 @@ def test_a_second_signer_does_not_sign_just_anything(call):
     from dpaudit.signing.keys import load_private
 
     Path("o.dsse.json").write_text(other.with_signature(load_private("ben.pem", str)).to_json())
-    refused(call("sign", "o.dsse.json", "--key", "ana.pem", "-o", "p.dsse.json"), "schema is None")
+    refused(
+        call("sign", "o.dsse.json", "--key", "ana.pem", "-o", "p.dsse.json"), "schema is missing"
+    )
     refused(call("verify", "o.dsse.json", "--key", "ben.pub.pem"), "'urn:x', and no certificate")
 
 

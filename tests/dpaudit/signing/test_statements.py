@@ -69,7 +69,7 @@ def test_other_statements_go_the_same_way():
     """As for any other JSON that somebody wants to sign: a type of its own, and subjects."""
     book = Statement("urn:example:book:1", {"spent": 0.5}, [{"name": "book", "digest": {}}], NOON)
     assert replace(reopened(book), signers=frozenset()) == book
-    with pytest.raises(InputError, match="schema is None"):
+    with pytest.raises(InputError, match="schema is missing"):
         signed_certificate(reopened(book))
 
 
