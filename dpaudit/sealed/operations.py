@@ -539,7 +539,8 @@ class Operations:
         if vectors.rows.sample is not None:
             raise PlanMismatchError("answers of a sample would show who was drawn; take all rows.")
         own, at = invocation.mechanism, invocation.at
-        if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
+        additive = isinstance(own, AdditiveNoise) and own.norm is not Norm.CHANGE
+        if not additive and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(
                 f"{invocation.describe()} says itself how far a unit may move its answer, to which "
                 "nothing holds it; declare laplace, gaussian or randomized-response."
