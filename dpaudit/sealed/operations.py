@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -144,6 +145,17 @@ def _require_sampling(invocation: Invocation) -> None:
     )
 
 
+def are_alike(plan: Plan) -> bool:
+    """Tell whether groups differ in name alone, so that each costs its units the same."""
+    groups: dict[str, Counter[Invocation]] = {}
+    for each in plan.invocations:
+        if each.group is not None:
+            own = groups.setdefault(each.group.name, Counter())
+            own[replace(each, group=None, at="")] += 1
+    kinds = list(groups.values())
+    return all(each == kinds[0] for each in kinds)
+
+
 def require_population(plan: Plan, units: int) -> None:
     """Refuse a table of another number of units than is declared, where that number is public.
 
@@ -192,6 +204,7 @@ class Operations:
         self._sample: dict[str, Sample] = {}
         self._functions = functions
         self._groups: dict[str, str] = {}
+        self._are_alike = are_alike(plan)
         self.owner: dict[str, Any] = {}
         self._told = 0
 
@@ -270,6 +283,7 @@ class Operations:
         """Rows of disjoint groups of units, by their keys."""
         sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
         if self._partition is None:
+            self._require_unchosen()
             self.both(lambda side: side.store.divide(sql))
             self._partition = sql
         if self._partition != sql:
@@ -403,6 +417,21 @@ class Operations:
 
         return self.both(release)
 
+    def _require_unchosen(self) -> None:
+        """Refuse to choose groups of unlike costs by what was released of all units.
+
+        Parallel composition charges a unit the worst group. Where two curves cross, whoever knows
+        how much an earlier release has lost can choose the one that loses more from there on.
+
+        Raises:
+            PlanMismatchError: if such a release was made.
+        """
+        if not self._are_alike and any(each.invocation.group is None for each in self.real.ledger):
+            raise PlanMismatchError(
+                "groups that differ in what is released of them are chosen after a release of all "
+                "units; choose them before, or declare the same for each group."
+            )
+
     def _require_group(self, invocation: Invocation, units: Sequence[str]) -> None:
         """Refuse units that were named for another group.
 
@@ -410,6 +439,8 @@ class Operations:
             PlanMismatchError: if there is one.
         """
         own = str(invocation.group)
+        if invocation.group is not None and not {*units} <= self._groups.keys():
+            self._require_unchosen()
         for name in units if invocation.group is not None else ():
             if self._groups.setdefault(name, own) != own:
                 raise PlanMismatchError(
