@@ -201,11 +201,8 @@ class OpenSubject(Subject):
 
     def run(self, data: Held, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Run the sealed subject on handles of these rows."""
-        from dpaudit.sealed.operations import (
-            FatalError,
-            Operations,
-            require_sealable,
-        )
+        from dpaudit.sealed.operations import FatalError, Operations
+        from dpaudit.sealed.sealable import require_sealable
         from dpaudit.sealed.sums import Side, trial_of
 
         plan = ledger.plan

@@ -36,12 +36,11 @@ from dpaudit.sealed.operations import (
     FATAL,
     FatalError,
     Operations,
-    require_population,
-    require_sealable,
 )
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.processes import end, start
 from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
+from dpaudit.sealed.sealable import require_population, require_sealable
 from dpaudit.sealed.store import ReadTable, example, opened, with_data
 from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.sealed.workers import Workers

@@ -401,7 +401,7 @@ class SealedLedger:
 
         Args:
             shape: of a step: () for a number, (entries,), or (m, m) for symmetric noise, to which
-                arrays of m² entries are added, row after row.
+                arrays of m² entries are added, row after row, each matrix X as (X + Xᵀ)/2.
             at: label of a continual invocation.
         """
         opened = _asked(self._ask, "stream", shape=list(shape), at=at)

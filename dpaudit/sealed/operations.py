@@ -30,12 +30,9 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.local_randomizers import Encoding, RandomizedResponse
 from dpaudit.plan import (
     AddRemove,
-    FixedSizeSampling,
     Invocation,
     Membership,
-    MetricBall,
     Plan,
-    PoissonSampling,
     TrustModel,
 )
 from dpaudit.sealed.encoders import MOST_COLUMNS
@@ -43,13 +40,13 @@ from dpaudit.sealed.messages import field as message_field
 from dpaudit.sealed.messages import read, refusal, written
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.rows import Rows, Sample, Vectors
+from dpaudit.sealed.sealable import are_alike
 from dpaudit.sealed.store import ReadTable, all_rows
 from dpaudit.sealed.sums import (
     Side,
     Steps,
     accepts,
     are_wider,
-    is_of_fixed_steps,
     total_by_sensitivity,
 )
 
@@ -81,81 +78,6 @@ def require_additive(invocation: Invocation) -> None:
             f"{invocation.describe()} adds no noise to a sum; declare gaussian or laplace, or a "
             "contribution."
         )
-
-
-def require_sealable(plan: Plan, table: ReadTable) -> None:
-    """Refuse a plan of which the operations do not hold.
-
-    Raises:
-        InputError: if it has several units or relations, a metric ball, local answers without a
-            public roster, or a mechanism whose law its author states; or groups by value beside
-            others by position, as a unit may be in one of each.
-    """
-    first = plan.invocations[0]
-    if len({each.group.membership for each in plan.invocations if each.group is not None}) > 1:
-        raise InputError(
-            "a sealed plan has groups by value or by position; a unit may be in one of each, so "
-            "declare all of them in one way."
-        )
-    for each in plan.invocations:
-        if each.unit != first.unit or each.relation != first.relation:
-            raise InputError("a sealed plan has one unit and one relation; this one has several.")
-        if each.mechanism.is_black_box:
-            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
-        if isinstance(each.relation, MetricBall):
-            raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
-        if each.trust is TrustModel.LOCAL and not table.roster:
-            raise InputError("local answers need a roster of units in the table; list them.")
-        if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
-            raise InputError("local answers need replace-one or zero-out, as the roster is public.")
-        by_value = each.group is None or each.group.membership is Membership.VALUE
-        if each.trust is TrustModel.LOCAL and each.group is not None and by_value:
-            raise InputError(
-                f"group {each.group} is by value; who answers is named, so declare Group(name)."
-            )
-        if not by_value and not table.roster:
-            raise InputError(
-                f"group {each.group} is by position; a partition is by the unit's own value, so "
-                "declare Group(name, Membership.VALUE), or list a roster in the table."
-            )
-        if is_of_fixed_steps(each) and not table.roster:
-            raise InputError(
-                f"{each.describe()} declares fixed_steps; at which steps a unit takes part is "
-                "its rows' own without a roster, so leave that out, or list one in the table."
-            )
-        if each.sampling is not None:
-            _require_sampling(each)
-
-
-def _require_sampling(invocation: Invocation) -> None:
-    """Refuse samples that depend on a number of units that is not public, and samples of rows.
-
-    Raises:
-        InputError: if it is such a sampling.
-    """
-    sampling, absent = invocation.sampling, isinstance(invocation.relation, AddRemove)
-    if isinstance(sampling, PoissonSampling) and sampling.rows in (None, 1):
-        return
-    if isinstance(sampling, FixedSizeSampling) and not absent:
-        return
-    raise InputError(
-        f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "
-        "poisson of units, or a fixed size under replace-one."
-    )
-
-
-def require_population(plan: Plan, units: int) -> None:
-    """Refuse a table of another number of units than is declared, where that number is public.
-
-    Raises:
-        InputError: if it is another.
-    """
-    for each in plan.invocations:
-        if isinstance(each.sampling, FixedSizeSampling) and each.sampling.population != units:
-            raise InputError(
-                f"the table has {units} units; {each.describe()} declares a population of "
-                f"{each.sampling.population}."
-            )
 
 
 class Operations:
@@ -192,6 +114,7 @@ class Operations:
         self._sample: dict[str, Sample] = {}
         self._functions = functions
         self._groups: dict[str, str] = {}
+        self._are_alike = are_alike(plan)
         self.owner: dict[str, Any] = {}
         self._told = 0
 
@@ -270,6 +193,7 @@ class Operations:
         """Rows of disjoint groups of units, by their keys."""
         sql, found = self._rows(request).partition(request.get("column"), request.get("keys"))
         if self._partition is None:
+            self._require_unchosen()
             self.both(lambda side: side.store.divide(sql))
             self._partition = sql
         if self._partition != sql:
@@ -403,6 +327,21 @@ class Operations:
 
         return self.both(release)
 
+    def _require_unchosen(self) -> None:
+        """Refuse to choose groups of unlike costs by what was released of all units.
+
+        Parallel composition charges a unit the worst group. Where two curves cross, whoever knows
+        how much an earlier release has lost can choose the one that loses more from there on.
+
+        Raises:
+            PlanMismatchError: if such a release was made.
+        """
+        if not self._are_alike and any(each.invocation.group is None for each in self.real.ledger):
+            raise PlanMismatchError(
+                "groups that differ in what is released of them are chosen after a release of all "
+                "units; choose them before, or declare the same for each group."
+            )
+
     def _require_group(self, invocation: Invocation, units: Sequence[str]) -> None:
         """Refuse units that were named for another group.
 
@@ -410,6 +349,8 @@ class Operations:
             PlanMismatchError: if there is one.
         """
         own = str(invocation.group)
+        if invocation.group is not None and not {*units} <= self._groups.keys():
+            self._require_unchosen()
         for name in units if invocation.group is not None else ():
             if self._groups.setdefault(name, own) != own:
                 raise PlanMismatchError(
@@ -539,7 +480,8 @@ class Operations:
         if vectors.rows.sample is not None:
             raise PlanMismatchError("answers of a sample would show who was drawn; take all rows.")
         own, at = invocation.mechanism, invocation.at
-        if own.norm is Norm.CHANGE and not isinstance(own, RandomizedResponse | Encoding):
+        additive = isinstance(own, AdditiveNoise) and own.norm is not Norm.CHANGE
+        if not additive and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(
                 f"{invocation.describe()} says itself how far a unit may move its answer, to which "
                 "nothing holds it; declare laplace, gaussian or randomized-response."

@@ -19,8 +19,9 @@ from dpaudit.auditing.replaying.recording import RecordingNoise, Step
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan
 from dpaudit.sealed.handles import Rows, SealedLedger, code_of
-from dpaudit.sealed.operations import Operations, require_sealable
+from dpaudit.sealed.operations import Operations
 from dpaudit.sealed.per_unit import UnitFunctions
+from dpaudit.sealed.sealable import require_sealable
 from dpaudit.sealed.store import ReadTable, example, opened
 from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.sealed.workers import OwnFunctions

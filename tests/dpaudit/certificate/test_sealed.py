@@ -24,7 +24,7 @@ from dpaudit.certificate import (
 from dpaudit.certificate.certificate import written_as
 from dpaudit.certificate.records import MEANS, NEVER_SEALED, TRIES
 from dpaudit.mechanisms import PureBlackBox
-from dpaudit.sealed.operations import require_sealable
+from dpaudit.sealed.sealable import require_sealable
 
 ASSUMED = {Premise.UNITS, Premise.PERSONS, Premise.PUBLIC_FACTS}
 

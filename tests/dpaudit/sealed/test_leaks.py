@@ -44,7 +44,8 @@ from dpaudit import (
 from dpaudit.base.errors import DpAuditError
 from dpaudit.mechanisms import StableHistogram
 from dpaudit.sealed import sandbox
-from dpaudit.sealed.operations import FatalError, Operations, require_sealable
+from dpaudit.sealed.operations import FatalError, Operations
+from dpaudit.sealed.sealable import require_sealable
 from dpaudit.sealed.store import ReadTable, opened
 from dpaudit.sealed.sums import Side
 from dpaudit.workflow.running import run_subject

@@ -491,6 +491,18 @@ def test_a_unit_that_may_not_take_part_any_more_adds_nothing(tmp_path: Path) -> 
             stream.add(every)
 
 
+def test_no_answer_is_a_whole_stream(tmp_path: Path) -> None:
+    """Its entries would be steps, at all of which its unit takes part."""
+    law = ContinualGaussian(sigma=1.0, factorization=BinaryTree(8), participations=1)
+    own = Invocation(law, 1.0, PERSON, ReplaceOne(), TrustModel.LOCAL, at="s")
+    columns = {"x": {"type": "number", "range": [-0.17, 0.17], "step": 0.01}}
+    rows = [{"who": "a", "x": "0.17"}]
+    with held(tmp_path, rows, Plan.of(own), columns=columns, roster=["a"]) as asked:
+        with pytest.raises(InputError, match="says itself how far a unit may move its answer"):
+            asked.ledger.answers(asked.data.vector(["x"] * 8), at="s")
+        assert not asked.steps
+
+
 def test_steps_of_a_unit_are_its_own_and_never_fixed(tmp_path: Path) -> None:
     fixed = streamed(ReplaceOne(), lambda **f: ContinualGaussian(sigma=1.0, fixed_steps=True, **f))
     with pytest.raises(InputError, match="leave that out"), held(tmp_path, [], fixed):

@@ -142,3 +142,19 @@ def test_no_answer_shows_who_was_drawn(tmp_path: Path) -> None:
                 asked.ledger.answers(vectors, at="own")
         asked.ledger.answers(ones, at="own")
         assert [int(step.value) for step in asked.steps] == [1, 1]
+
+
+@pytest.mark.parametrize("x", ["0", "1"])
+def test_no_row_ends_a_stream_of_symmetric_matrices(x: str, tmp_path: Path) -> None:
+    """A step that is not symmetric would else end the run, as soon as one unit has such a value."""
+    own = ContinualGaussian(
+        sigma=1.0, factorization=BinaryTree(2), participations=1, symmetric=True
+    )
+    plan = Plan.of(Invocation(own, 1.0, PERSON, AddRemove(), CENTRAL, at="s"))
+
+    def ask(asked: Any) -> None:
+        asked.ledger.stream((2, 2), at="s").add(asked.data.vector(["0", "x", "0", "0"]))
+
+    rows = [{"who": "a", "x": x, "value": "0"}]
+    (norm,) = norms(tmp_path, plan, rows, ask)
+    assert norm == pytest.approx(float(x) / 2**0.5)

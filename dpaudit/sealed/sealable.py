@@ -1,0 +1,106 @@
+"""Which plans the operations of a sealed run hold to, whatever the rows are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from dpaudit.base.errors import InputError
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    Membership,
+    MetricBall,
+    Plan,
+    PoissonSampling,
+    TrustModel,
+)
+from dpaudit.sealed.store import ReadTable
+from dpaudit.sealed.sums import is_of_fixed_steps
+
+
+def require_sealable(plan: Plan, table: ReadTable) -> None:
+    """Refuse a plan of which the operations do not hold.
+
+    Raises:
+        InputError: if it has several units or relations, a metric ball, local answers without a
+            public roster, or a mechanism whose law its author states; or groups by value beside
+            others by position, as a unit may be in one of each.
+    """
+    first = plan.invocations[0]
+    if len({each.group.membership for each in plan.invocations if each.group is not None}) > 1:
+        raise InputError(
+            "a sealed plan has groups by value or by position; a unit may be in one of each, so "
+            "declare all of them in one way."
+        )
+    for each in plan.invocations:
+        if each.unit != first.unit or each.relation != first.relation:
+            raise InputError("a sealed plan has one unit and one relation; this one has several.")
+        if each.mechanism.is_black_box:
+            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
+        if isinstance(each.relation, MetricBall):
+            raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
+        if each.trust is TrustModel.LOCAL and not table.roster:
+            raise InputError("local answers need a roster of units in the table; list them.")
+        if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
+            raise InputError("local answers need replace-one or zero-out, as the roster is public.")
+        by_value = each.group is None or each.group.membership is Membership.VALUE
+        if each.trust is TrustModel.LOCAL and each.group is not None and by_value:
+            raise InputError(
+                f"group {each.group} is by value; who answers is named, so declare Group(name)."
+            )
+        if not by_value and not table.roster:
+            raise InputError(
+                f"group {each.group} is by position; a partition is by the unit's own value, so "
+                "declare Group(name, Membership.VALUE), or list a roster in the table."
+            )
+        if is_of_fixed_steps(each) and not table.roster:
+            raise InputError(
+                f"{each.describe()} declares fixed_steps; at which steps a unit takes part is "
+                "its rows' own without a roster, so leave that out, or list one in the table."
+            )
+        if each.sampling is not None:
+            _require_sampling(each)
+
+
+def _require_sampling(invocation: Invocation) -> None:
+    """Refuse samples that depend on a number of units that is not public, and samples of rows.
+
+    Raises:
+        InputError: if it is such a sampling.
+    """
+    sampling, absent = invocation.sampling, isinstance(invocation.relation, AddRemove)
+    if isinstance(sampling, PoissonSampling) and sampling.rows in (None, 1):
+        return
+    if isinstance(sampling, FixedSizeSampling) and not absent:
+        return
+    raise InputError(
+        f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "
+        "poisson of units, or a fixed size under replace-one."
+    )
+
+
+def are_alike(plan: Plan) -> bool:
+    """Tell whether groups differ in name alone, so that each costs its units the same."""
+    groups: dict[str, Counter[Invocation]] = {}
+    for each in plan.invocations:
+        if each.group is not None:
+            own = groups.setdefault(each.group.name, Counter())
+            own[replace(each, group=None, at="")] += 1
+    kinds = list(groups.values())
+    return all(each == kinds[0] for each in kinds)
+
+
+def require_population(plan: Plan, units: int) -> None:
+    """Refuse a table of another number of units than is declared, where that number is public.
+
+    Raises:
+        InputError: if it is another.
+    """
+    for each in plan.invocations:
+        if isinstance(each.sampling, FixedSizeSampling) and each.sampling.population != units:
+            raise InputError(
+                f"the table has {units} units; {each.describe()} declares a population of "
+                f"{each.sampling.population}."
+            )
