@@ -202,6 +202,16 @@ class CheckRecord(Record):
         return f"proves ε ≤ {up(self.epsilon)} at δ = {plain(self.delta)}"
 
 
+NARROW = 1.1
+"""Times the claim, up to which a refuting bound is near it."""
+_NARROWLY = (
+    "The bound is close to the claim: if you audited much code, or this code several times, give "
+    "more runs and a higher confidence."
+)
+_BY_CHANCE = "The event was likelier than the claim allows, which so few runs may show by chance."
+_COUNTS = ("hits", "runs", "other_hits", "other_runs")
+
+
 @dataclass(frozen=True)
 class AuditRecord(Displayed):
     """One audit: an experiment with a stated error rate.
@@ -242,6 +252,21 @@ class AuditRecord(Displayed):
             f"{self.verdict}: ε ≥ {bound} at δ = {self.delta:g} ({sure}), where ε = "
             f"{self.claim_epsilon:g} is claimed; {self.method}"
         )
+
+    @property
+    def caution(self) -> str:
+        """What chance may have made of an event, in a sentence; empty where it hardly has."""
+        lower, counts = self.epsilon_lower or 0.0, self.details.get("counts")
+        if self.refuted and 0 < lower <= NARROW * self.claim_epsilon:
+            return _NARROWLY
+        if self.refuted or not isinstance(counts, Mapping):
+            return ""
+        found = [counts[name] for name in _COUNTS if isinstance(counts.get(name), int)]
+        if len(found) < len(_COUNTS) or not found[1] or not found[3]:
+            return ""
+        hits, runs, other, others = found
+        allowed = math.exp(min(self.claim_epsilon, 700.0)) * other / others + self.delta
+        return _BY_CHANCE if hits / runs > allowed else ""
 
     @property
     def trainings(self) -> str | None:

@@ -301,6 +301,8 @@ def audit(outcome: AuditOutcome) -> None:
         facts.add_row(name, escape(value))
     if record.power:
         facts.add_row("power", escape(record.power))
+    if record.caution:
+        facts.add_row("caution", escape(record.caution))
     if outcome.rehearsal is not None:
         facts.add_row("rehearsal", escape(outcome.rehearsal.sentence))
     say(facts)

@@ -158,9 +158,7 @@ def hardly_repeat(values: Sequence[Any]) -> bool:
     return len(values) >= FEWEST and len(set(values)) > UNIQUE * len(values)
 
 
-def rates_in_words(
-    counts: PairCounts | None, event: Event, claim: Claim, told: str, refuted: bool
-) -> str:
+def rates_in_words(counts: PairCounts | None, event: Event, claim: Claim, told: str) -> str:
     """How often the tested event happened on either side, beside what the claim allows."""
     if counts is None:
         return ""
@@ -170,11 +168,9 @@ def rates_in_words(
     allowed += f" and δ = {claim.delta:g} beyond" if claim.delta else ""
     what = told.rpartition(", likelier")[0] or told
     happened = f"Tested: {what}, in {100 * rates[0]:.3g} % of the runs on {one} and "
-    beyond = rates[0] > math.exp(min(claim.epsilon, 700.0)) * rates[1] + claim.delta
-    chance = "; so few runs may show that by chance" if beyond and not refuted else ""
     if not rates[1]:
-        return f"{happened}in none on {other}, where the claim allows a ratio of {allowed}{chance}."
+        return f"{happened}in none on {other}, where the claim allows a ratio of {allowed}."
     return (
         f"{happened}{100 * rates[1]:.3g} % of those on {other}: a ratio of "
-        f"{rates[0] / rates[1]:.3g}, where the claim allows {allowed}{chance}."
+        f"{rates[0] / rates[1]:.3g}, where the claim allows {allowed}."
     )

@@ -98,12 +98,6 @@ Family = Callable[[float], tuple[float, float]]
 WANTED_POWER = 0.9
 GRAVEST_NOISE = 0.95
 PILOTS = 12
-NARROW = 1.1
-"""Times the claim, up to which a refuting bound is near it."""
-_NARROWLY = (
-    "The bound is close to the claim: if you audited much code, or this code several times, give "
-    "more runs and a higher confidence."
-)
 RARE = 0.05
 """Share of outputs with rare facts above which they are no exception, such as free text."""
 MANY = 50  # expected hits from which the normal law serves for a forecast
@@ -382,10 +376,9 @@ class Outcome:
             details["curve"] = self.curve.details()
         if not_learned := design.not_learned(shown.shape):
             details["not_learned"] = not_learned
-        tested = self._tested(claim, refuted)
+        tested = self._tested(claim)
         if refuted and tested:
-            narrow = lower <= NARROW * claim.epsilon and not by_curve
-            details["tested"] = f"{tested} {_NARROWLY}" if narrow else tested
+            details["tested"] = tested
         if self.fields is not None:
             details |= self._facts_of_fields(self.fields)
         return AuditRecord(
@@ -411,12 +404,12 @@ class Outcome:
             return self.fields.in_words(self.score, event)
         return told
 
-    def _tested(self, claim: Claim, refuted: bool) -> str:
+    def _tested(self, claim: Claim) -> str:
         """How often the event of the largest bound happened."""
         if not isinstance(self.point, PointNull) or self.point.is_certain:
             return ""
         arm, told = self.point.decisive, self.point.event_in_words(self.score.name, self._told)
-        return rates_in_words(arm.counts, arm.event, claim, told, refuted)
+        return rates_in_words(arm.counts, arm.event, claim, told)
 
     def _untested(self) -> str:
         """How many outputs showed what hardly any of the pilot did, if these are few."""

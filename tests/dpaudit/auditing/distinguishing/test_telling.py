@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,26 +74,27 @@ def test_the_last_line_says_what_was_tested_and_what_was_not():
 def test_rates_are_told_of_the_side_on_which_they_were_counted():
     counts = PairCounts(50, 100, 20, 100)
     event = Event(lower=1.0, direction=Direction.BACKWARD)
-    words = rates_in_words(counts, event, Claim(1.0, 0.01), "output ≥ 1, likelier under x'", True)
+    words = rates_in_words(counts, event, Claim(1.0, 0.01), "output ≥ 1, likelier under x'")
     assert words == (
         "Tested: output ≥ 1, in 50 % of the runs on x' and 20 % of those on x: a ratio of 2.5, "
         "where the claim allows 2.72 and δ = 0.01 beyond."
     )
-    none = rates_in_words(PairCounts(1, 4, 0, 4), event, Claim(1.0), "it", True)
+    none = rates_in_words(PairCounts(1, 4, 0, 4), event, Claim(1.0), "it")
     assert none.endswith(
         "it, in 25 % of the runs on x' and in none on x, where the claim allows a ratio of 2.72."
     )
-    assert rates_in_words(None, event, Claim(1.0), "it", True) == ""
+    assert rates_in_words(None, event, Claim(1.0), "it") == ""
 
 
 @pytest.mark.parametrize(
     ("hits", "delta", "chance"),
     [((6, 2), 0.0, True), ((5, 2), 0.0, False), ((6, 2), 0.1, False), ((1, 0), 0.0, True)],
 )
-def test_a_ratio_beyond_the_claim_that_refutes_nothing_is_said_to_be_chance(hits, delta, chance):
-    counts = PairCounts(hits[0], 10, hits[1], 10)
-    words = rates_in_words(counts, Event(lower=1.0), Claim(1.0, delta), "it", False)
-    assert words.endswith("; so few runs may show that by chance.") is chance
+def test_an_event_beyond_the_claim_that_refutes_nothing_is_said_to_be_chance(hits, delta, chance):
+    counts = PairCounts(hits[0], 10, hits[1], 10).to_dict()
+    record = audit(lambda data, rng: data[0] + rng.laplace())
+    record = replace(record, refuted=False, delta=delta, details={"counts": counts})
+    assert ("by chance" in record.caution) is chance
 
 
 def test_a_bound_that_refutes_narrowly_is_said_to_be_near_the_claim():
@@ -102,9 +104,9 @@ def test_a_bound_that_refutes_narrowly_is_said_to_be_near_the_claim():
     near, far = noisy(0.93), noisy(0.5)
     assert near.refuted
     assert near.epsilon_lower < 1.1
-    assert "close to the claim" in near.details["tested"]
+    assert "close to the claim" in near.caution
     assert far.refuted
-    assert "close to the claim" not in far.details["tested"]
+    assert far.caution == ""
 
 
 def test_rare_fields_that_no_event_tested_are_counted():
