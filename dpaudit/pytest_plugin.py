@@ -202,13 +202,10 @@ def _draw_nothing(done: int, total: int) -> None:
 
 def explain(record: AuditRecord) -> str:
     """A refutation in a few lines, with what replays it."""
-    from dpaudit.base.numbers import down
-
     claimed = f"ε = {record.claim_epsilon:g}, δ = {record.delta:g}"
-    bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 4)
     lines = [
         f"the claim {claimed} is refuted.",
-        f"  lower bound  ε ≥ {bound} with confidence {record.confidence:g}",
+        f"  lower bound  ε ≥ {record.bound()} with confidence {record.confidence:g}",
         f"  event        {record.event}",
         f"  method       {record.method}",
         f"  pair         x = {record.pair['x']!r:.200}",

@@ -246,12 +246,15 @@ class AuditRecord(Displayed):
 
     def __str__(self) -> str:
         """The verdict, what is shown and what was tested, in one line."""
-        bound = "none" if self.epsilon_lower is None else down(self.epsilon_lower, 4)
         sure = "exact" if self.confidence is None else f"{100 * self.confidence:.6g} % confidence"
         return (
-            f"{self.verdict}: ε ≥ {bound} at δ = {self.delta:g} ({sure}), where ε = "
+            f"{self.verdict}: ε ≥ {self.bound()} at δ = {self.delta:g} ({sure}), where ε = "
             f"{self.claim_epsilon:g} is claimed; {self.method}"
         )
+
+    def bound(self, digits: int = 4) -> str:
+        """The lower bound as it is printed, rounded down; "none" without one."""
+        return "none" if self.epsilon_lower is None else down(self.epsilon_lower, digits)
 
     @property
     def caution(self) -> str:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from dpaudit.base import files as _files
 from dpaudit.base.errors import InputError
-from dpaudit.base.numbers import down, percent, plain, up
+from dpaudit.base.numbers import percent, plain, up
 from dpaudit.base.optional_import import LIBRARIES
 from dpaudit.base.validate import printable
 from dpaudit.certificate import (
@@ -240,10 +240,9 @@ def _value(value: Any) -> str:
 
 def _audit_line(record: AuditRecord) -> str:
     colour = "red" if record.refuted else "green"
-    bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 3)
     pair = escape(_pair(record.pair))
     made = record.trainings or f"{record.runs} runs a side"
-    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {escape(str(made))}"
+    return f"[{colour}]{record.verdict}[/]: ε ≥ {record.bound(3)} on {pair}, {escape(str(made))}"
 
 
 def _pair(pair: Any) -> str:
@@ -268,7 +267,6 @@ def audit(outcome: AuditOutcome) -> None:
     confidence = (
         "exact" if record.confidence is None else f"{100 * record.confidence:.6g} % confidence"
     )
-    bound = "none" if record.epsilon_lower is None else down(record.epsilon_lower, 4)
     facts = grid()
     told = f"[bold {colour}]{record.verdict}[/]"
     if not record.refuted and outcome.concludes_nothing:
@@ -282,7 +280,7 @@ def audit(outcome: AuditOutcome) -> None:
         unit = record.details["unit"]
         of = "" if unit == "data set" else f", of one {unit}"
         facts.add_row("relation", escape(f"{_value(relation)}{of}"))
-    facts.add_row("lower bound", f"ε ≥ {bound} at δ = {record.delta:g} ({confidence})")
+    facts.add_row("lower bound", f"ε ≥ {record.bound()} at δ = {record.delta:g} ({confidence})")
     facts.add_row("pair", escape(_pair(record.pair)))
     if why := record.details.get("why_this_pair"):
         facts.add_row("", escape(_value(why)))

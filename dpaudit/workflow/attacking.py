@@ -343,11 +343,9 @@ def _searched(
 ) -> tuple[Search, dict[str, Any]]:
     """The most promising neighbours, and what is told of them."""
     pairs, moved, told = candidates(release, about, request)
-    own = request.execution.own_randomness or not release.takes_rng
-    limits = request.execution.updated({"own_randomness": own})
-    at, limited = about.claim.delta, release.within(limits.timeout)
+    at, execution = about.claim.delta, request.execution
     try:
-        found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
+        found = search_pairs(release, pairs, delta=at, moved=moved, execution=execution)
     except InputError as error:
         give = "--pair" if request.data else "--pair or --data"
         tried = f"no pair of {len(pairs)} is taken; give {give}. The last"
@@ -376,10 +374,11 @@ def _apart(pair: AuditPair) -> str:
     ]
     if not all(isinstance(each, list | tuple) for each in ends):
         return ""
-    x, other = (Counter(map(repr, each)) for each in ends)
-    differ = max((x - other).total(), (other - x).total())
-    if len(ends[0]) == len(ends[1]):
-        differ = sum(map(operator.ne, map(repr, ends[0]), map(repr, ends[1])))
+    x, other = ([*map(repr, each)] for each in ends)
+    if len(x) == len(other):
+        differ = sum(map(operator.ne, x, other))
+    else:
+        differ = max((Counter(x) - Counter(other)).total(), (Counter(other) - Counter(x)).total())
     if differ <= 1:
         return ""
     return f"they differ in {differ} entries, so make sure that one unit can change them all"
@@ -397,7 +396,7 @@ def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothe
         seed=given.seed,
         timeout=given.timeout,
         memory=given.memory,
-        own_randomness=given.own_randomness or not release.takes_rng,
+        own_randomness=given.own_randomness,
     )
     try:
         pairs, _, _ = candidates(release, replace(about, relation=AddRemove()), request)

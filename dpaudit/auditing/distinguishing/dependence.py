@@ -45,8 +45,7 @@ class _Evidence:
     what: str
     shown: str
     log_chance: float
-    column: str = ""
-    clock: bool = False
+    column: int = 0
 
 
 def require_independent(
@@ -66,23 +65,26 @@ def require_independent(
     Raises:
         InconclusiveError: if they are not; the chance of that for independent runs is ``ERROR``.
     """
-    tests = list(_tests([side[:MOST_RUNS] for side in both], processes, calls, name))
+    flat = [side[:MOST_RUNS].reshape(len(side[:MOST_RUNS]), -1) for side in both]
+    tests = list(_tests(flat, processes, calls))
     worst = min(tests, key=lambda test: test.log_chance, default=None)
     if worst is None or worst.log_chance + math.log(len(tests)) > math.log(ERROR):
         return
     chance = max(math.exp(max(worst.log_chance + math.log(len(tests)), -200)), 1e-12)
-    power, of = math.ceil(math.log10(chance)), f" in {worst.column}" if worst.column else ""
+    power, column = math.ceil(math.log10(chance)), name(worst.column)
+    of = f" in {column}" if column else ""
     raise InconclusiveError(
         f"runs are not independent: {worst.what}{of} {worst.shown}, which independent runs show "
         f"with probability below 1e{power}; so neither a bound nor its absence means anything, "
-        f"and every run needs noise of its own.{_remedy(tests)}"
+        f"and every run needs noise of its own.{_remedy(flat, name)}"
     )
 
 
-def _remedy(tests: Sequence[_Evidence]) -> str:
+def _remedy(flat: Sequence[Floats], name: Callable[[int], str]) -> str:
     """Return how a field is left out that is a clock by its values, if there is one."""
-    fields = (FIELD.search(test.column) for test in tests if test.clock)
-    found = next(filter(None, fields), None)
+    columns = some_columns(flat[0].shape[1])
+    clocks = (each for each in columns if all(_is_clock(side[:, each]) for side in flat))
+    found = next(filter(None, (FIELD.search(name(each)) for each in clocks)), None)
     if found is None:
         return ""
     option = f'--field "{found.group()}=time"'
@@ -90,18 +92,12 @@ def _remedy(tests: Sequence[_Evidence]) -> str:
 
 
 def _tests(
-    both: Sequence[Floats],
-    processes: Sequence[int],
-    calls: Sequence[int],
-    name: Callable[[int], str],
+    flat: Sequence[Floats], processes: Sequence[int], calls: Sequence[int]
 ) -> Iterator[_Evidence]:
     rng = np.random.default_rng(SEED)
-    flat = [side.reshape(len(side), -1) for side in both]
     for column in some_columns(flat[0].shape[1]):
-        values = [side[:, column] for side in flat]
-        clock = all(map(_is_clock, values))
-        for test in _of_column(values, processes, calls, rng):
-            yield replace(test, column=name(column), clock=clock)
+        for test in _of_column([side[:, column] for side in flat], processes, calls, rng):
+            yield replace(test, column=column)
 
 
 def _is_clock(values: Floats) -> bool:

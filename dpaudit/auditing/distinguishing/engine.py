@@ -128,10 +128,6 @@ def audit_release(
     scores = score_tuple(score)
     learner = learner_for(learn, scores)
     design = Design(Claim(epsilon, delta), execution.confidence, curve, scores, learner, stop_early)
-    if isinstance(release, BlackBox):
-        release = release.within(execution.timeout)
-        if not release.takes_rng:
-            execution = execution.updated({"own_randomness": True})
     experiment = Experiment.of(release, pair, execution)
     missing = why_none_is_learned() if learn is True else None
     if design.own and design.encodable:

@@ -41,6 +41,7 @@ from dpaudit.auditing.children import (
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
 from dpaudit.auditing.distinguishing.output_facts import entry_name
 from dpaudit.auditing.distinguishing.outputs import (
+    BlackBox,
     NotPlainError,
     RefusedError,
     ScoreError,
@@ -424,14 +425,17 @@ class Experiment:
 
     @classmethod
     def of(cls, release: Release, pair: AuditPair, execution: Execution) -> Experiment:
-        """The experiment that an execution asks for."""
+        """The experiment that an execution asks for; of code without a generator, its own draws."""
+        own = execution.own_randomness
+        if isinstance(release, BlackBox):
+            release, own = release.within(execution.timeout), own or not release.takes_rng
         return cls(
             release,
             pair,
             execution.known_seed(),
             execution.timeout,
             memory=execution.memory,
-            own_randomness=execution.own_randomness,
+            own_randomness=own,
         )
 
     @contextlib.contextmanager
