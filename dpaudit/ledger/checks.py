@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual, IndividualGaussian
-from dpaudit.plan import Invocation, PrivateSelection
+from dpaudit.plan import Invocation, PrivateSelection, TrustModel
 
 _Checked = TypeVar("_Checked")
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -33,17 +33,40 @@ def require_sound(invocation: Invocation, value: NDArray[Any]) -> None:
     invocation.require_covered(value.size)
 
 
-def require_open(invocation: Invocation, value: NDArray[Any]) -> None:
+def require_open(invocation: Invocation, value: NDArray[Any], *, unit: str | None) -> None:
     """Refuse a value that somebody else has summed up where parts are to be bounded.
 
+    Args:
+        invocation: as declared.
+        value: the private value.
+        unit: whom it belongs to; None where it depends on every unit.
+
     Raises:
-        PlanMismatchError: if the invocation declares a contribution.
+        PlanMismatchError: if the invocation declares a contribution, or one unit takes part at more
+            steps of a whole stream than declared.
         InputError: if the mechanism refuses the value.
     """
     require_unbounded(invocation)
-    if isinstance(invocation.mechanism, PrivateSelection):
+    mechanism = invocation.mechanism
+    if isinstance(mechanism, PrivateSelection):
         raise PlanMismatchError(f"{invocation.describe()} is made of runs; use select for it.")
     require_sound(invocation, value)
+    if unit is not None or invocation.trust is TrustModel.LOCAL:
+        _require_steps_of_one(invocation, value)
+
+
+def _require_steps_of_one(invocation: Invocation, value: NDArray[Any]) -> None:
+    """Refuse a whole stream of one unit, at more steps than the unit may take part in.
+
+    Raises:
+        PlanMismatchError: if there are more.
+    """
+    stream = invocation.mechanism
+    if isinstance(stream, Continual) and not stream.may_take_part(range(len(value))):
+        raise PlanMismatchError(
+            f"{invocation.describe()} is a stream of one {invocation.unit}, which takes part "
+            f"at each of {len(value)} steps; declare as many participations, 1 step apart."
+        )
 
 
 def require_unbounded(invocation: Invocation) -> None:

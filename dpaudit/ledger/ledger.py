@@ -234,7 +234,7 @@ class Ledger(Uncopied, BoundedQueries):
         """
         self._door.require_own_process()
         own = validate.private(value)  # before the door: conversion may run foreign code
-        return self._pass_value(mechanism, unit, at, own, require_open)
+        return self._pass_value(mechanism, unit, at, own, partial(require_open, unit=unit))
 
     def release_each(
         self,
@@ -268,8 +268,8 @@ class Ledger(Uncopied, BoundedQueries):
             )
         with self._door.lock, self._door:
             invocation = self._account.admissible(mechanism, at, Counter(names))
-            for value in own:
-                require_open(invocation, value)
+            for name, value in zip(names, own, strict=True):
+                require_open(invocation, value, unit=name)
             self._require_sizes(invocation, *own)
             noise, source = self._drawing(), caller(())
             drawn_by = noise.sampler, not is_own(noise)
@@ -419,7 +419,7 @@ class Ledger(Uncopied, BoundedQueries):
         Args:
             mechanism: must equal the one declared at ``at``.
             shape: shape of one step; () for numbers.
-            unit: as for :meth:`release`.
+            unit: who alone contributes at every step; None where many do.
             at: label of the declared invocation; may be left out if the plan has only one.
 
         Returns:
@@ -434,7 +434,7 @@ class Ledger(Uncopied, BoundedQueries):
 
         def draw(noise: NoiseBackend, entry: Entry) -> Stream:
             sums = noise.stream(entry, wanted)
-            return Stream(self._door, self._account, self._write_step, entry.invocation, sums)
+            return Stream(self._door, self._account, self._write_step, entry, sums)
 
         return self._pass(mechanism, unit, at, draw, check=require_continual)
 

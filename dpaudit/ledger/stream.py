@@ -11,19 +11,20 @@ from dpaudit.base import validate
 from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.door import ReleaseGate
+from dpaudit.ledger.entry import Entry
 from dpaudit.ledger.process_bound import Uncopied
 from dpaudit.ledger.samplers.streams import PrefixSums
 from dpaudit.ledger.units import name_of
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.plan import Invocation
 
 
 class Stream(Uncopied):
     """Add a private value, receive the noisy sum of all so far. Made by :meth:`Ledger.stream`.
 
     The whole stream is charged when it is opened. A contribution with a unit is held against the
-    declared participations; without one, that they are kept is an assumption.
+    declared participations; without one, that they are kept is an assumption. Where one unit was
+    charged for the stream, every contribution is that unit's.
     """
 
     called: ClassVar[str] = "a stream"
@@ -33,13 +34,14 @@ class Stream(Uncopied):
         door: ReleaseGate,
         account: Account,
         write: Callable[[str, int, str], None],
-        invocation: Invocation,
+        entry: Entry,
         sums: PrefixSums,
     ) -> None:
         self._door = door
         self._account = account
         self._write = write
-        self._invocation = invocation
+        self._invocation = entry.invocation
+        self._owner = entry.unit
         self._sums = sums
         self._steps: dict[str, list[int]] = {}
 
@@ -63,7 +65,7 @@ class Stream(Uncopied):
 
         Args:
             value: shape of one step.
-            unit: who contributes; None where that is not told.
+            unit: who contributes; None where that is not said, or one unit was charged.
 
         Returns:
             A new array of the same shape.
@@ -72,12 +74,12 @@ class Stream(Uncopied):
             InputError: if all declared steps have been released, or the value has another shape,
                 is not finite, or not symmetric where it must be, or the unit is no text.
             PlanMismatchError: if the unit contributes more often, or sooner again, than declared,
-                or belongs to another group.
+                belongs to another group, or is not the one that was charged.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
         own = validate.private(value)
-        unit = None if unit is None else name_of(unit)
+        unit = self._owner if unit is None else name_of(unit)
         with self._door.lock, self._door:
             self._sums.require(own)
             if unit is not None:
@@ -94,6 +96,11 @@ class Stream(Uncopied):
         invocation, step = self._invocation, self.taken
         mechanism = invocation.mechanism
         assert isinstance(mechanism, Continual)
+        if self._owner not in (None, unit):
+            raise PlanMismatchError(
+                f"{invocation.describe()} is the stream of one {invocation.unit}, which alone was "
+                "charged; open one for each, or one of all."
+            )
         self._account.require_member(invocation, unit)
         earlier = self._steps.get(unit, [])
         if len(earlier) >= mechanism.participations:

@@ -28,7 +28,11 @@ class Membership(StrEnum):
     """What decides to which group a unit belongs."""
 
     POSITION = "position"
-    """A public fact that no neighbouring data set changes, such as a round or a device."""
+    """A public fact that no neighbouring data set changes, such as a round or a device.
+
+    It is fixed before any release of all units: whoever knows what such a release has cost could
+    choose the group that costs more from there on, where groups cost unlike.
+    """
     VALUE = "value"
     """The unit's own data: replaced, it can leave one group and enter another."""
 

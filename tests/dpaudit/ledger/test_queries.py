@@ -518,6 +518,32 @@ def test_named_contributions_are_held_against_the_declaration(tmp_path):
     assert steps == [(None, None), ("ann", 0), ("bob", 1), ("ann", 2)]
 
 
+@pytest.mark.parametrize("trust", TrustModel)
+@pytest.mark.parametrize("unit", ["ann", None])
+@pytest.mark.parametrize(("participations", "steps"), [(1, 6), (1, 1), (6, 6)])
+def test_a_whole_stream_of_one_unit_takes_part_at_each_step(participations, steps, unit, trust):
+    """Six steps of one unit move the nodes of the tree 3 times as far as one does."""
+    stream = replace(SUMS, participations=participations, min_separation=1)
+    ledger = streaming(Plan.of(gaussian_invocation(mechanism=stream, trust=trust)))
+    of_many = unit is None and trust is not TrustModel.LOCAL
+    if of_many or participations == steps:
+        assert np.shape(ledger.release(stream, [0.1] * steps, unit=unit)) == (steps,)
+    else:
+        with pytest.raises(PlanMismatchError, match="takes part at each of 6 steps"):
+            ledger.release(stream, [0.1] * steps, unit=unit)
+        assert not len(ledger)
+
+
+def test_a_stream_that_one_unit_was_charged_for_is_its_own():
+    stream = streaming().stream(SUMS, (), unit="ann")
+    stream.add(1.0)
+    with pytest.raises(PlanMismatchError, match="2 steps apart; this row has taken"):
+        stream.add(1.0)
+    with pytest.raises(PlanMismatchError, match="which alone was charged"):
+        stream.add(1.0, unit="bob")
+    assert stream.taken == 1
+
+
 def test_a_contributor_belongs_to_one_group(tmp_path):
     def invocation(number):
         return Invocation(
