@@ -468,7 +468,7 @@ class Operations:
         """
         if units is None:
             return self._roster
-        if not isinstance(units, list) or not units or not {*map(str, units)} <= {*self._roster}:
+        if not isinstance(units, list) or not units or not {*units} <= {*self._roster}:
             raise InputError("units must be a list of names of the roster.")
         if len({*units}) < len(units):
             raise InputError("units has a name twice; ask each once.")

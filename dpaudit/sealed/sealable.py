@@ -15,6 +15,7 @@ from dpaudit.plan import (
     Plan,
     PoissonSampling,
     TrustModel,
+    ZeroOut,
 )
 from dpaudit.sealed.store import ReadTable
 from dpaudit.sealed.sums import is_of_fixed_steps
@@ -61,11 +62,13 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
                 "its rows' own without a roster, so leave that out, or list one in the table."
             )
         if each.sampling is not None:
-            _require_sampling(each)
+            _require_sampling(each, table)
 
 
-def _require_sampling(invocation: Invocation) -> None:
+def _require_sampling(invocation: Invocation, table: ReadTable) -> None:
     """Refuse samples that depend on a number of units that is not public, and samples of rows.
+
+    A unit that is zeroed has no rows, and belongs to the population all the same: a roster says so.
 
     Raises:
         InputError: if it is such a sampling.
@@ -74,6 +77,12 @@ def _require_sampling(invocation: Invocation) -> None:
     if isinstance(sampling, PoissonSampling) and sampling.rows in (None, 1):
         return
     if isinstance(sampling, FixedSizeSampling) and not absent:
+        if isinstance(invocation.relation, ZeroOut) and not table.roster:
+            raise InputError(
+                f"{invocation.describe()} has samples of a fixed size under zero-out, where a unit "
+                "without rows is one of the population; list a roster in the table, or declare "
+                "replace-one."
+            )
         return
     raise InputError(
         f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "

@@ -114,13 +114,19 @@ class Store:
     def __init__(
         self, connection: Any, folders: Sequence[Path], table: ReadTable, secret: bytes
     ) -> None:
+        import pyarrow as pa
+
         self._connection = connection
         layout = table.layout
         own = f"SELECT * FROM ({rows_of(folders, layout)}) WHERE u IS NOT NULL"
+        named = f"SELECT DISTINCT u FROM ({own})"
+        if table.roster:  # of whom some may have no rows; rows of others are of no unit
+            named = "SELECT u FROM roster"
+            connection.register("roster", pa.table({"u": pa.array(table.roster, pa.string())}))
         run(
             connection,
             "CREATE TABLE units AS SELECT u, row_number() OVER (ORDER BY u) - 1 AS code "
-            f"FROM (SELECT DISTINCT u FROM ({own}))",
+            f"FROM ({named})",
         )
         order = f"{row_hash(layout, secret)}, {', '.join(layout.carriers)}"
         run(
@@ -134,8 +140,8 @@ class Store:
         return list(self._codes)
 
     def codes_of(self, names: Sequence[str]) -> list[int]:
-        """The code of each of some units, −1 of one that has no rows."""
-        return [self._codes.get(name, -1) for name in names]
+        """The code of each of some units of the roster."""
+        return [self._codes[name] for name in names]
 
     @cached_property
     def _codes(self) -> dict[str, int]:

@@ -84,8 +84,7 @@ class Steps:
 
         def those(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
             listed = np.unique(codes).tolist() if units is None else store.codes_of(units)
-            present = [code for code in listed if code >= 0]
-            may.update(each for each in present if self._may(self.taken.get(each, []), step))
+            may.update(each for each in listed if self._may(self.taken.get(each, []), step))
             return np.isin(codes, list(may))
 
         total = total_by_sensitivity(store, vectors, self.invocation, those).reshape(self.shape)

@@ -33,7 +33,8 @@ class Table:
         table: name of a table in a database.
         delimiter: of a CSV file.
         quote: of a CSV file.
-        roster: names of all units, where these are public, as under local trust; else none.
+        roster: names of all units, where these are public, as under local trust; else none. A unit
+            may have no rows, and rows of a unit that is not listed are left out.
     """
 
     source: str

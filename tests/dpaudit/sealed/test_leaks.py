@@ -73,6 +73,7 @@ TABLES = {
     "without p00": [row for row in (*ROWS, *LONER, *ILL) if row[0] != "p00"],
     "empty": [],
 }
+ROSTER = tuple(dict.fromkeys([*(row[0] for row in TABLES["whole"] if row[0]), "nobody"]))
 COLUMNS = {
     "shop": {"type": "text", "values": list(SHOPS)},
     "age": {"type": "integer", "range": [0, 110]},
@@ -136,7 +137,7 @@ class Tables:
             path = folder / f"{name}.csv"
             with path.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([("person", *COLUMNS), *rows])
-            declared = Table(str(path), "person", COLUMNS, roster=("p00", "zed", "nobody", "ill"))
+            declared = Table(str(path), "person", COLUMNS, roster=ROSTER)
             table = ReadTable.of(declared.to_dict(), folder)
             self.opened[name] = (table, *opened(table, b"the same", stack))
 

@@ -61,6 +61,7 @@ from dpaudit.mechanisms.choice import Noise, NoisyMax, PermuteAndFlip, TopK
 from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
 from dpaudit.sealed.operations import Operations
+from dpaudit.sealed.sealable import require_population
 from dpaudit.sealed.sums import are_wider
 
 PERSON = PrivacyUnit("person")
@@ -432,6 +433,51 @@ def test_a_part_of_a_sample_is_of_those_who_were_drawn(tmp_path: Path) -> None:
             took = [unit for unit, drawn in step.sample.items() if drawn]
             assert len(took) == 10
             assert float(step.value) == sum(wards[unit] == ward for unit in took)
+
+
+def drawn_of(relation: Relation, size: int, population: int) -> Plan:
+    sampling = FixedSizeSampling(size, population)
+    return Plan.of(bounded(Laplace(1.0), 1.0, relation, "s", sampling=sampling, count=9))
+
+
+@pytest.mark.parametrize("relation", [ReplaceOne(), ZeroOut()], ids=str)
+def test_who_has_no_rows_is_of_the_population_that_a_roster_lists(
+    relation: Relation, tmp_path: Path
+) -> None:
+    """A run of one table, and a refusal of its neighbour, would tell them apart."""
+    plan, roster = drawn_of(relation, 2, 3), ["a", "b", "c"]
+    beside = [{"who": "b"}, {"who": "c"}, {"who": "of no roster"}]
+    for rows in ([{"who": "a"}, *beside], beside, []):
+        with held(tmp_path, rows, plan, roster=roster) as asked:
+            require_population(plan, len(asked.operations.real.store.units()))
+            for _ in range(9):
+                asked.ledger.count(asked.ledger.sample(asked.data, at="s"), at="s")
+            present = {row["who"] for row in rows} & {*roster}
+            for step in asked.steps:
+                assert step.sample is not None
+                took = {unit for unit, drawn in step.sample.items() if drawn}
+                assert len(took) == 2
+                assert float(step.value) == len(took & present)
+
+
+def test_samples_of_a_fixed_size_need_a_roster_where_units_are_zeroed(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="list a roster in the table, or declare replace-one"),
+        held(tmp_path, [], drawn_of(ZeroOut(), 2, 3)),
+    ):
+        pass
+    with held(tmp_path, [], drawn_of(ReplaceOne(), 2, 3)):
+        pass
+
+
+def test_rows_of_units_that_a_roster_does_not_list_are_of_none(tmp_path: Path) -> None:
+    plan = Plan.of(bounded(Laplace(1.0), 5.0, ReplaceOne(), "c"))
+    rows = [{"who": "a"}, {"who": "z"}, {"who": "z"}]
+    with held(tmp_path, rows, plan, roster=["b", "a"]) as asked:
+        asked.ledger.count(asked.data, at="c")
+        assert [float(step.value) for step in asked.steps] == [1.0]
+        assert "of the roster" in asked.answer("of_units", of=0, units=["z"])["error"]
+        assert "error" in asked.answer("of_units", of=0, units=[["a"]])
 
 
 # -- streams ---------------------------------------------------------------------------------------

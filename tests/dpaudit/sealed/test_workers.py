@@ -577,6 +577,25 @@ def test_who_spins_has_the_default_and_others_their_values(slow, monkeypatch):
     assert list(children().values()) == [True]
 
 
+def test_who_used_up_its_time_beside_others_is_asked_again_alone(monkeypatch):
+    """What others do to caches and memory makes it slower, and decides on no value."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4))
+    made, busy, started = Workers.__new__(Workers), [], threading.Barrier(4, timeout=60)
+
+    def work(job: Job, limit: int) -> dict[str, Any]:
+        if len(busy) < 4:  # the first four, beside each other
+            busy.append(job)
+            started.wait()
+            return {"value": 1} if job.seed == "quick" else {}
+        return {} if job.seed == "endless" else {"value": 2}
+
+    monkeypatch.setattr(made, "_order", lambda _: None, raising=False)
+    monkeypatch.setattr(made, "_work", work)
+    jobs = [Job({}, seed) for seed in ("slow", "quick", "slow", "endless")]
+    found = made.run(Call("f", "f", {}, 1), jobs)
+    assert found == [{"value": 2}, {"value": 1}, {"value": 2}, {}]
+
+
 @pytest.mark.parametrize("template", [False, True])
 def test_a_process_that_another_kills_is_no_default(slow, template):
     made, call = slow
