@@ -97,7 +97,7 @@ def _require_order(ledger: Ledger, declared: Sequence[Invocation], order: str) -
         if entry.invocation.at in labels and not (entry.unit or order).endswith(order):
             raise InputError(
                 f"the training began with {entry.unit!r:.80} and would go on with batches "
-                f"of{order}; a unit may be in one batch of an epoch, so keep the seed and all units."
+                f"of{order}; a unit may be in one batch of an epoch, so keep seed and units."
             )
 
 
