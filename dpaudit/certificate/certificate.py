@@ -32,7 +32,8 @@ from dpaudit.certificate.assumptions import (
     foreign_of,
     scope_of,
 )
-from dpaudit.certificate.claim import Claim, Finding, Verdict
+from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.decisions import only_assumed
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.records import (
     AuditRecord,
@@ -268,6 +269,16 @@ class Certificate(Displayed):
         """As the newest schema tells it."""
         newest = replace(self, schema=SCHEMA_VERSION)
         return replace(newest, assumptions=newest.known_assumptions())
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """The findings, and a warning for each reason why premises are only assumed; worst first.
+
+        Terminal and reports show these. The warnings follow from :attr:`assumptions`, so that no
+        file repeats them.
+        """
+        found = (*self.findings, *only_assumed(self.assumptions, self.plan.unit))
+        return tuple(sorted(found, key=lambda each: list(Severity).index(each.severity)))
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
         """List what the proof rests on, from plan, rehearsal, findings and run."""

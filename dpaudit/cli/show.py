@@ -33,9 +33,9 @@ from dpaudit.certificate import (
     Standing,
     Verdict,
 )
+from dpaudit.certificate.decisions import ONLY_ASSUMED
 from dpaudit.cli.command import WANTED
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
-from dpaudit.reporting.wording.tables import ONLY_ASSUMED, all_findings
 
 if TYPE_CHECKING:
     from dpaudit.auditing.replaying.replay import Comparison
@@ -183,7 +183,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     facts.add_row("rests on", escape(rests_on(certificate)))
     say(facts)
     _premises(certificate.assumptions)
-    for finding in all_findings(certificate):
+    for finding in certificate.all_findings:
         _print_finding(finding)
     written(*files)
 

@@ -130,6 +130,10 @@ class Journal:
         """What a written line survives."""
         return self._chain.durability
 
+    def has(self, head: str) -> bool:
+        """Tell whether that is the hash of one of its lines, and so of all before it."""
+        return any(line["hash"] == head for line in walk_chain(self._chain.path))
+
     def fresh_seed(self, words: list[int]) -> list[int]:
         """A seed that no earlier part of this journal had, from the words of a given seed."""
         head = bytes.fromhex(self.head)

@@ -90,6 +90,13 @@ def code_hash(module: str, file: Path) -> str:
     return combined_hash(path.read_bytes() for path in sorted(own_files(module, file)))
 
 
+def is_of_author(module: str, file: Path) -> bool:
+    """Tell whether a file of code is the project's own: not of Python, dpaudit, or installed."""
+    foreign = _INSTALLED & set(file.parts) or file.resolve().is_relative_to(_PYTHON)
+    own = module.partition(".")[0] != "dpaudit" and file.suffix == ".py"
+    return own and not foreign and file.is_file()
+
+
 def combined_hash(contents: Iterable[bytes]) -> str:
     """SHA-256 of the hashes of files, of which these are the contents in the order of paths."""
     combined = hashlib.sha256()

@@ -102,7 +102,7 @@ def _of_certificate(made: Certificate) -> Lines:
         yield "checked", checked(made)
     for number, audit in enumerate(made.audits, 1):
         yield f"audit {number}", f"{_tested(audit)}; {_found(audit)}; {audit.method}"
-    findings = dict.fromkeys(each.rule for each in tables.all_findings(made))
+    findings = dict.fromkeys(each.rule for each in made.all_findings)
     if findings:
         yield "findings", f"{', '.join(findings)}. {head.open_points}"
 

@@ -24,10 +24,10 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, SubjectRecord
 from dpaudit.certificate.certificate import SCHEMA_VERSION
+from dpaudit.certificate.decisions import ONLY_ASSUMED
 from dpaudit.project.project_file import BudgetEntry, ProjectFile
 from dpaudit.reporting import Utility, model_card, renderer_for
 from dpaudit.reporting.text import escaped, markdown_table, strict_environment
-from dpaudit.reporting.wording.tables import only_assumed
 from dpaudit.workflow.outcomes import NO_AUDIT, BudgetRow, ProjectOutcome, Status, SubjectRow
 from dpaudit.workflow.sealing import NOT_SEALED
 from dpaudit.workflow.verifying import load_verified
@@ -409,8 +409,9 @@ def _untried(certificate: Certificate) -> Iterator[str]:
     for finding in certificate.findings:
         if finding.rule == NOT_SEALED:
             yield f"{finding.severity}, not sealed: {finding.message} {finding.remedy}"
-    for each in only_assumed(certificate):
-        yield f"{each.severity}, {each.rule}: {each.message} {each.remedy}"
+    for each in certificate.all_findings:
+        if each.rule == ONLY_ASSUMED:
+            yield f"{each.severity}, {each.rule}: {each.message} {each.remedy}"
     if not certificate.audits and certificate.release is None and certificate.seal is None:
         said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
         yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")

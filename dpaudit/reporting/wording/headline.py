@@ -24,7 +24,6 @@ from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.mechanisms import Opaque
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
-from dpaudit.reporting.wording.tables import all_findings
 
 _SPEAKS_OF = {
     Scope.PLAN: "plan",
@@ -252,7 +251,7 @@ def _known(certificate: Certificate) -> str:
 
 
 def _open_points(certificate: Certificate) -> str:
-    found = Counter(each.severity for each in all_findings(certificate))
+    found = Counter(each.severity for each in certificate.all_findings)
     counted = {severity: found[severity] for severity in (Severity.ERROR, Severity.WARNING)}
     named = [f"{n} {s}{'' if n == 1 else 's'}" for s, n in counted.items() if n]
     total = sum(counted.values())

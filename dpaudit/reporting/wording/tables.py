@@ -6,14 +6,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dpaudit.base import files
-from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import plain, up
 from dpaudit.base.toml_tables import inline
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Standing
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Standing
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.mechanisms import Norm
 from dpaudit.plan import Invocation, Plan
@@ -26,13 +24,7 @@ _SIDES = ("x", "x_prime")
 _LONGEST_ROW = 100
 _DEEPEST = 6
 _NORMS = {Norm.L1: "L1 norm", Norm.L2: "L2 norm", Norm.CHANGE: "any change is 1"}
-_ORDER = {severity: place for place, severity in enumerate(Severity)}
 
-_found = FindingTable(__name__)
-ONLY_ASSUMED = "only-assumed"
-"""Name of the warning that a report adds where a premise is only assumed."""
-_MOST_DECISIONS = 3
-"""Premises of one warning that are decided one by one."""
 
 Row = dict[str, Any]
 """The cells of one line of a table, by the names that the templates know."""
@@ -140,31 +132,6 @@ def premise_rows(certificate: Certificate) -> list[Row]:
     return [{**row, "premise": "; ".join(row["premises"])} for row in rows.values()]
 
 
-def all_findings(certificate: Certificate) -> tuple[Finding, ...]:
-    """Every finding, and a warning for each reason why premises are only assumed; worst first."""
-    found = (*certificate.findings, *only_assumed(certificate))
-    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
-
-
-def only_assumed(certificate: Certificate) -> Iterator[Finding]:
-    """Premises that nothing enforces or tests, by the reason that they share."""
-    why: dict[str, list[str]] = {}
-    for each in certificate.assumptions:
-        if each.alone.rank == Standing.ASSUMED.rank:
-            why.setdefault(each.evidence, []).append(str(each.premise))
-    for evidence, premises in why.items():
-        found = _found(ONLY_ASSUMED, premises="; ".join(premises), evidence=evidence)
-        yield replace(found, remedy=_decision(certificate, premises))
-
-
-def _decision(certificate: Certificate, premises: Sequence[str]) -> str:
-    """Who has to confirm what."""
-    if len(premises) > _MOST_DECISIONS:
-        return words.DECISIONS["several"]
-    unit = certificate.plan.unit
-    return " ".join(words.DECISIONS[each].format(unit=unit) for each in premises)
-
-
 def neighbours_text(pair: Any) -> str:
     """A pair of neighbours with six digits; of long lists only what differs.
 
@@ -248,7 +215,8 @@ def _making(certificate: Certificate) -> Iterator[str]:
     whole = len(audits) == 1 and (functions or made) and "ledger" not in run and not of_check
     line = replay_command(certificate, audits[0]) if whole else None
     named = [subject.name, *_settings(subject.configuration)]
-    if subject.code_hash is None and not subject.name.endswith(".toml"):  # a function's plan is one
+    known = subject.code_hash is not None and ":" in subject.name  # a training has another name
+    if not known and not subject.name.endswith(".toml"):  # a function's plan is one
         named = [str(audit.details["plan"]) for audit in functions if "plan" in audit.details][:1]
     if OBSERVED in certificate.not_covered:
         yield "# made by dpaudit observe, from a run whose data and options are not recorded"

@@ -1,7 +1,8 @@
 """Who takes part in each step of a training, as its plan declares.
 
 What is sampled the ledger draws, once for each release. Batches that are the same in every pass, or
-disjoint within one, follow from a public seed and the number of units, which is public then.
+disjoint within one, follow from a public seed and the number of units, which is public then. What
+such a batch is called names both, so that the journal holds whoever goes on to one order.
 """
 
 from __future__ import annotations
@@ -55,10 +56,13 @@ def batches(
         seed: of the order of batches that are not sampled; public.
 
     Raises:
-        InputError: if a stream was begun already, whose noise nobody has any more.
+        InputError: if a stream was begun already, whose noise nobody has any more, or an epoch in
+            another order.
         PlanMismatchError: if the ledger's account admits no sample.
     """
     charged = Counter(entry.invocation.at for entry in ledger)
+    order = f" (seed {seed}, {len(names)} units)"
+    _require_order(ledger, declared, order)
     for number, each in enumerate(declared):
         if isinstance(law := each.mechanism, Continual):
             if charged[each.at]:
@@ -79,7 +83,22 @@ def batches(
         else:
             disjoint = _split(len(names), each.releases, [seed, number])
             for step in range(charged[each.at], each.releases):
-                yield Batch(each, disjoint[step], f"batch {step + 1}")
+                yield Batch(each, disjoint[step], f"batch {step + 1}{order}")
+
+
+def _require_order(ledger: Ledger, declared: Sequence[Invocation], order: str) -> None:
+    """Refuse to go on in another order: a unit might be in two batches of one epoch.
+
+    Raises:
+        InputError: if the ledger has batches of another.
+    """
+    labels = {each.at for each in declared}
+    for entry in ledger:
+        if entry.invocation.at in labels and not (entry.unit or order).endswith(order):
+            raise InputError(
+                f"the training began with {entry.unit!r:.80} and would go on with batches "
+                f"of{order}; a unit may be in one batch of an epoch, so keep seed and units."
+            )
 
 
 def steps_of(each: Invocation) -> int:

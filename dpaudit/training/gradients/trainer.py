@@ -24,7 +24,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -59,9 +58,6 @@ from dpaudit.training.gradients.examples import Examples, usual_chunk
 from dpaudit.training.gradients.reach import held_data
 
 _found = FindingTable(__name__)
-
-_SEEDS: WeakKeyDictionary[Ledger, dict[str, int]] = WeakKeyDictionary()
-"""Of the order of batches, by label: one for each, whoever goes on with it."""
 
 
 class Trainer(LedgerTraining):
@@ -156,12 +152,6 @@ class Trainer(LedgerTraining):
         self._stream: Stream | None = None
         self._last: Floats | float = 0.0
         seed = validate.integer_at_least(0, seed=seed)
-        known = _SEEDS.setdefault(self.ledger, {})
-        if known.setdefault(at, seed) != seed:
-            raise InputError(
-                f"seed is {seed}, and the training began with {known[at]}; a unit may be in one "
-                "batch of each order, so keep it."
-            )
         self._batches = batches(self.ledger, self.declared, examples.names, seed)
 
     def _public(self, divisor: float | None, units: int) -> float:
@@ -378,7 +368,8 @@ def fit(
         optimizer: of torch, for these parameters.
         scheduler: of its rate, asked after each step.
         checkpoint: a file that parameters, optimizer and scheduler are written to, and read from
-            where it is there. Steps after the last one stay charged, and are not taken again.
+            where it is there; for a ledger with a journal. Steps after the last one stay charged,
+            and are not taken again.
         every: steps from one checkpoint to the next.
         **settings: further ones of :class:`Trainer`.
 
@@ -387,7 +378,7 @@ def fit(
 
     Raises:
         InputError: if the optimizer holds other parameters, or the checkpoint is none of this
-            ledger; else as :class:`Trainer`.
+            ledger's journal; else as :class:`Trainer`.
     """
     trainer = Trainer(loss, parameters, data, ledger, **settings)
     _require_optimizer(optimizer, trainer.parameters)
@@ -408,49 +399,64 @@ def fit(
 
 
 class _Checkpoint:
-    """A file with what a training has come to; it holds noisy results alone."""
+    """A file with what a training has come to; it holds noisy results alone.
+
+    It names the line of the journal that it was written after, so that no other ledger goes on from
+    it: neither that of another training by the same plan, nor a copy that went another way.
+    """
 
     def __init__(self, path: Any, trainer: Trainer, optimizer: Any, scheduler: Any) -> None:
         if not isinstance(path, str | Path):
             raise InputError(f"checkpoint is a {type(path).__name__:.60}; it must be a path.")
-        self._path, self._trainer = Path(path), trainer
+        if (journal := trainer.ledger.journal) is None:
+            raise InputError(
+                "checkpoint is given for a ledger without a journal, from which no process could "
+                "go on; give the ledger a journal."
+            )
+        self._path, self._trainer, self._journal = Path(path), trainer, journal
         self._states = {"optimizer": optimizer}
         if scheduler is not None:
             self._states["scheduler"] = scheduler
         if _is_there(self._path):
             self._read()
-        elif not _is_there(self._path.parent):  # before a step is charged
-            raise InputError(
-                f"checkpoint {files.shown(self._path)} is in a folder that is not there; give a "
-                "writable path."
-            )
+        else:
+            self.write()  # what fails does so before a step is charged
 
     def write(self) -> None:
-        """Write it whole or not at all."""
-        trainer = self._trainer
+        """Write it whole or not at all.
+
+        Raises:
+            InputError: if it cannot be written, or holds what nobody could read again.
+        """
+        trainer, content = self._trainer, io.BytesIO()
         held = {name: each.state_dict() for name, each in self._states.items()}
         held["parameters"] = {name: each.detach() for name, each in trainer.parameters.items()}
-        held["plan"], held["steps"] = trainer.ledger.plan.hash, trainer.charged
-        held["clip_norm"] = trainer.clip_norm
-        content = io.BytesIO()
-        torch.save(held, content)
+        held["after"], held["clip_norm"] = self._journal.head, trainer.clip_norm
+        try:
+            torch.save(held, content)
+            content.seek(0)
+            torch.load(content, weights_only=True)
+        except Exception as error:  # noqa: BLE001  # of what a state holds
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} cannot hold the state of this optimizer or "
+                f"scheduler ({type(error).__name__}); let it be of numbers and texts of Python and "
+                "tensors."
+            ) from None
         files.write(self._path, content.getvalue())
 
     def _read(self) -> None:
         try:
-            held = torch.load(self._path, weights_only=True)
-            plan, steps, norm = held["plan"], held["steps"], held["clip_norm"]
+            held = torch.load(self._path, map_location="cpu", weights_only=True)
+            after, norm = held["after"], held["clip_norm"]
             own = {name: (each.shape, each.dtype) for name, each in held["parameters"].items()}
             states = {name: dict(held[name]) for name in self._states}
-            validate.integer_at_least(0, steps=steps)
         except Exception as error:  # noqa: BLE001  # of pickle, zip or the file system
             raise self._foreign(error) from None
         trainer = self._trainer
-        known = trainer.charged
-        if plan != trainer.ledger.plan.hash or steps > known:
+        if not self._journal.has(after):
             raise InputError(
-                f"checkpoint {files.shown(self._path)} holds {steps} steps, of which the ledger "
-                f"knows {known}; resume the ledger of that training from its journal."
+                f"checkpoint {files.shown(self._path)} was written after a line that this journal "
+                "does not have; resume the ledger from the journal that it was written beside."
             )
         if own != {name: (each.shape, each.dtype) for name, each in trainer.parameters.items()}:
             raise InputError(

@@ -24,10 +24,13 @@ A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 from opacus import PrivacyEngine
@@ -38,6 +41,7 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
+from dpaudit.project.targets import combined_hash, is_of_author, own_files
 from dpaudit.training.certifying import LedgerTraining, Wanted, ended_early
 from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch
@@ -141,6 +145,7 @@ class Training(LedgerTraining):
         self._optimizers: list[ObservedOptimizer] = []
         self._engines: list[tuple[PrivacyEngine, int]] = []
         self._shared = False  # among processes
+        self._code = _running_code()
 
     @property
     def steps(self) -> tuple[ObservedStep, ...]:
@@ -211,9 +216,8 @@ class Training(LedgerTraining):
         self.check()
         own = tuple(dict.fromkeys((*self.findings(), *of_others)))
         facts = {each.label: each.configuration() for each in self._optimizers}
-        certificate = self.proved(
-            wanted, SubjectRecord(wanted.name, facts), (*own, *wanted.findings)
-        )
+        subject = SubjectRecord(wanted.name, facts, *self._code)
+        certificate = self.proved(wanted, subject, (*own, *wanted.findings))
         steps = max(self._charged(), len(self.steps))
         drawn = {each.sampler or "ledger" for each in self._optimizers}
         summary = {"noisy_steps": steps, "sampler": ", ".join(sorted(drawn))}
@@ -316,3 +320,26 @@ class Training(LedgerTraining):
 def _accounted(engine: PrivacyEngine) -> int:
     """Count the steps that opacus' own accountant has seen."""
     return sum(int(entry[2]) for entry in engine.accountant.history)
+
+
+def _running_code() -> tuple[str | None, str]:
+    """The hash of the author's files that are running, with what they import, and the line.
+
+    Nothing is known of what was typed in.
+    """
+    frame: FrameType | None = sys._getframe()
+    found, line = set[tuple[str, Path]](), ""
+    while frame is not None:
+        file, module = Path(frame.f_code.co_filename), str(frame.f_globals.get("__name__", ""))
+        if is_of_author(module, file):
+            line = line or f"{file.name}:{frame.f_lineno}"
+            found.add((module, file))
+        frame = frame.f_back
+    return (_hashed(frozenset(found)), line) if found else (None, "")
+
+
+@cache
+def _hashed(files: frozenset[tuple[str, Path]]) -> str:
+    """SHA-256 of files, and of their packages and imports, as they are when they first run."""
+    every = set().union(*(own_files(*each) for each in files))
+    return combined_hash(path.read_bytes() for path in sorted(every))

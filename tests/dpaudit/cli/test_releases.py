@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from dpaudit.certificate import load_certificate
-from dpaudit.reporting.wording.tables import all_findings
 
 pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
@@ -58,7 +57,7 @@ def test_a_release_says_that_its_loss_adds_up_and_a_second_one_is_charged_anew(t
 
 def _warned_as_reported(out, certificate):
     """The terminal prints every warning of the report, with what has to be decided."""
-    found = all_findings(certificate)
+    found = certificate.all_findings
     assert [each.rule for each in found] == ["only-assumed"] * 3
     for each in found:
         assert f"warning {each.rule}: {each.message} {each.remedy}" in out

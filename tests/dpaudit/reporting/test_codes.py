@@ -6,8 +6,9 @@ from pathlib import Path
 import dpaudit
 from dpaudit.base.finding_table import known_findings
 from dpaudit.certificate.assumptions import Premise
+from dpaudit.certificate.decisions import DECISIONS
 from dpaudit.cli.commands import explain
-from dpaudit.reporting.wording.words import DECISIONS, RULES
+from dpaudit.reporting.wording.words import RULES
 
 PACKAGE = Path(dpaudit.__file__).parent
 

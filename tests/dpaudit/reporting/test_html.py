@@ -21,7 +21,6 @@ from dpaudit.reporting import HtmlRenderer, render_to, renderer_for
 from dpaudit.reporting.figures.plot import Dot, Ink, Line, Mark, Plot
 from dpaudit.reporting.html.page import LabelRenderer
 from dpaudit.reporting.html.svg import markup
-from dpaudit.reporting.wording.tables import all_findings
 
 # The HTML page: the suite of all renderers, and what makes a page safe and accessible
 
@@ -168,7 +167,7 @@ def test_every_certificate_has_a_label_in_words(kind, tmp_path):
         assert f"<dt>{name}</dt>" in text
     assert "e^" not in text
     assert "P(M(D)" not in text
-    open_ = [each for each in all_findings(certificate) if str(each.severity) != "note"]
+    open_ = [each for each in certificate.all_findings if str(each.severity) != "note"]
     assert ("a decision." in text) == bool(open_)
     for assumed in (each for each in certificate.assumptions if str(each.standing) == "assumed"):
         assert f"<li>{escape(assumed.premise, quote=False)}</li>" in text

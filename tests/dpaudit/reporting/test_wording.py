@@ -27,6 +27,7 @@ from dpaudit import (
 from dpaudit.accounting import AccountantName, Guarantee
 from dpaudit.accounting.accountant import FILTER
 from dpaudit.certificate import AuditRecord, Rehearsal, Standing, SubjectRecord, certify
+from dpaudit.certificate.decisions import only_assumed
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.project.audit_request import AuditRequest
 from dpaudit.project.targets import parse_settings
@@ -37,12 +38,10 @@ from dpaudit.reporting.wording import words
 from dpaudit.reporting.wording.headline import Odds, headline, strongest_refutation
 from dpaudit.reporting.wording.statement import statement
 from dpaudit.reporting.wording.tables import (
-    all_findings,
     commands,
     compared_rows,
     invocation_rows,
     neighbours_text,
-    only_assumed,
     premise_rows,
     replay_command,
     series_rows,
@@ -126,10 +125,10 @@ def test_protection_is_judged_of_proofs_alone(certificates):
 
 def test_what_is_only_assumed_is_a_warning_of_every_report(certificates):
     made = certificates["certified"]
-    found = all_findings(made)
+    found = made.all_findings
     assert {each for each in found if each.rule != "only-assumed"} == {*made.findings}
     assumed = [each for each in found if each.rule == "only-assumed"]
-    assert assumed == [*only_assumed(made)]
+    assert assumed == [*only_assumed(made.assumptions, made.plan.unit)]
     for row in made.assumptions:
         named = [each for each in assumed if str(row.premise) in each.message]
         assert bool(named) == (row.alone.rank == Standing.ASSUMED.rank), row.premise
@@ -384,7 +383,7 @@ def test_invocations_that_differ_in_label_alone_share_a_row(certificates):
 
 
 def test_findings_worst_first(certificates):
-    found = [f.severity for f in all_findings(certificates["refuted"])]
+    found = [f.severity for f in certificates["refuted"].all_findings]
     assert found == [
         Severity.ERROR,
         Severity.ERROR,
@@ -447,6 +446,7 @@ def test_no_command_is_told_where_none_makes_the_certificate(certificates):
     known = certificates["certified"]
     assert made_by(known, not_covered=(OBSERVED,)) == [[]]
     assert made_by(known, subject=SubjectRecord("a training")) == [[]]
+    assert made_by(known, subject=SubjectRecord("training", {"chunk": 8}, "0" * 64)) == [[]]
     (words,) = made_by(known, subject=SubjectRecord("plan.toml"), rehearsal=None)
     assert words[:3] == ["dpaudit", "certify", "plan.toml"]
 
@@ -475,7 +475,7 @@ def test_series(certificates):
 
 
 def test_every_finding_is_there_once_and_no_lesser_one_before_a_worse(certificate):
-    shown = all_findings(certificate)
+    shown = certificate.all_findings
     own = [each for each in shown if each.rule != "only-assumed"]
     assert sorted(map(id, own)) == sorted(map(id, certificate.findings))
     severities = [list(Severity).index(finding.severity) for finding in shown]

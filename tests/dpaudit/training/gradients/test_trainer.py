@@ -1,5 +1,6 @@
 """Trainings by noisy gradients alone: what is drawn, charged, handed out and certified."""
 
+import json
 import math
 from collections import Counter
 
@@ -321,8 +322,9 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(loss, model, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
     ledger.journal.release()
+    lines = [json.loads(each) for each in journal.read_text().splitlines()]
     kept = torch.load(file, weights_only=True)
-    assert kept["steps"] == 6
+    assert [each["hash"] for each in lines].index(kept["after"]) == 6  # the first line is the plan
 
     ledger = Ledger.resume(journal, noise=FloatNoise())
     fresh = small_model()
@@ -342,20 +344,70 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     verify(certificate)
 
 
-def test_a_checkpoint_of_another_ledger_is_refused(tmp_path):
-    file, data = tmp_path / "kept.pt", torch.eye(3)
-    for _ in range(2):
-        parameters = weights()
-        ledger = Ledger(POISSON, noise=FloatNoise())
-        given = {"optimizer": torch.optim.SGD(parameters.values(), lr=1.0), "checkpoint": file}
-        if not file.exists():
-            fit(direct, parameters, data, ledger, **given)
-            continue
-        with pytest.raises(Exception, match="holds 6 steps, of which the ledger knows 0"):
-            fit(direct, parameters, data, ledger, **given)
-        file.write_bytes(b"no checkpoint")
-        with pytest.raises(Exception, match=r"kept.pt' is none of this training"):
-            fit(direct, parameters, data, ledger, **given)
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    cut_off(tmp_path)
+    (tmp_path / "kept.pt").write_bytes(b"no checkpoint")
+    with pytest.raises(InputError, match=r"kept.pt' is none of this training"):
+        gone_on(tmp_path)
+
+
+def test_a_checkpoint_goes_on_with_its_own_journal_alone(tmp_path):
+    """By that of another training of one plan, or of a copy, steps would be released uncharged."""
+    one, other, copy = (tmp_path / name for name in ("one", "other", "copy"))
+    for folder in (one, other, copy):
+        folder.mkdir()
+    cut_off(one)
+    cut_off(other)
+    for name in ("steps.jsonl", "kept.pt"):
+        (copy / name).write_bytes((one / name).read_bytes())
+    gone_on(one)
+    for folder in (other, copy):  # that of the copy was once the same journal
+        own = (folder / "kept.pt").read_bytes()
+        (folder / "kept.pt").write_bytes((one / "kept.pt").read_bytes())
+        with pytest.raises(InputError, match="after a line that this journal does not have"):
+            gone_on(folder)
+        (folder / "kept.pt").write_bytes(own)
+        assert gone_on(folder).charged == 8
+
+
+def test_a_checkpoint_is_newer_than_a_journal_that_lost_its_end(tmp_path):
+    cut_off(tmp_path)
+    journal = tmp_path / "steps.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:4]))
+    with pytest.raises(InputError, match="after a line that this journal does not have"):
+        gone_on(tmp_path)
+
+
+def test_an_older_checkpoint_goes_on_and_what_is_charged_stays(tmp_path):
+    cut_off(tmp_path)
+    old = (tmp_path / "kept.pt").read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        gone_on(tmp_path, kind=stopped(1), every=1)
+    (tmp_path / "kept.pt").write_bytes(old)
+    made = gone_on(tmp_path)
+    assert (made.taken, made.charged) == (1, 8)
+
+
+def test_a_checkpoint_without_a_journal_is_refused(tmp_path):
+    parameters = weights()
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
+    given = {"optimizer": optimizer, "checkpoint": tmp_path / "kept.pt"}
+    for ledger in (POISSON, Ledger(POISSON, noise=FloatNoise())):
+        with pytest.raises(InputError, match="checkpoint is given for a ledger without a journal"):
+            fit(direct, parameters, torch.eye(3), ledger, **given)
+
+
+@pytest.mark.parametrize("rate", [np.float64(0.1), lambda: 0.1])
+def test_a_state_that_nobody_could_read_again_is_refused_before_a_step(tmp_path, rate):
+    parameters = weights()
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = rate
+    ledger = Ledger(POISSON, noise=FloatNoise(), journal=tmp_path / "steps.jsonl")
+    given = {"optimizer": optimizer, "checkpoint": tmp_path / "kept.pt"}
+    with pytest.raises(InputError, match="cannot hold the state of this optimizer or scheduler"):
+        fit(direct, parameters, torch.eye(3), ledger, **given)
+    assert len(ledger) == 0
+    assert not (tmp_path / "kept.pt").exists()
 
 
 def cut_off(folder, **settings):
@@ -363,7 +415,17 @@ def cut_off(folder, **settings):
     (folder / "steps.jsonl").unlink(missing_ok=True)
     (folder / "kept.pt").unlink(missing_ok=True)
     plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=8)
-    parameters, left = weights(), iter(range(4))
+    parameters = weights()
+    ledger = Ledger(plan, noise=FloatNoise(), journal=folder / "steps.jsonl")
+    optimizer = stopped(4)(parameters.values(), lr=0.1, momentum=0.9)
+    with pytest.raises(KeyboardInterrupt):
+        fit(direct, parameters, 50 * torch.eye(3), ledger, **kept(folder, optimizer, settings))
+    ledger.journal.release()
+
+
+def stopped(after):
+    """A kind of optimizer that somebody interrupts after so many steps."""
+    left = iter(range(after))
 
     class Stopped(torch.optim.SGD):
         def step(self, *given):
@@ -371,11 +433,7 @@ def cut_off(folder, **settings):
                 raise KeyboardInterrupt
             return super().step(*given)
 
-    ledger = Ledger(plan, noise=FloatNoise(), journal=folder / "steps.jsonl")
-    optimizer = Stopped(parameters.values(), lr=0.1, momentum=0.9)
-    with pytest.raises(KeyboardInterrupt):
-        fit(direct, parameters, 50 * torch.eye(3), ledger, **kept(folder, optimizer, settings))
-    ledger.journal.release()
+    return Stopped
 
 
 def kept(folder, optimizer, settings):
@@ -387,7 +445,7 @@ def gone_on(folder, noise=None, kind=torch.optim.SGD, **settings):
     parameters = weights()
     ledger = Ledger.resume(folder / "steps.jsonl", noise=noise or FloatNoise())
     try:
-        more = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+        more = {"momentum": 0.9} if issubclass(kind, torch.optim.SGD) else {}
         optimizer = kind(parameters.values(), lr=0.1, **more)
         given = kept(folder, optimizer, settings)
         return fit(direct, parameters, 50 * torch.eye(3), ledger, **given)
@@ -410,9 +468,6 @@ def test_a_checkpoint_of_another_way_to_clip_is_refused(tmp_path, before, after)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("steps", "4"),
-        ("steps", math.nan),
-        ("steps", -1),
         ("clip_norm", None),
         ("parameters", [1]),
         ("parameters", {"w": 3}),
@@ -430,6 +485,15 @@ def test_a_forged_checkpoint_is_one_sentence(tmp_path, name, value):
         held[name] = value
     torch.save(held, tmp_path / "kept.pt")
     with pytest.raises(InputError, match=r"is none of this training|holds other parameters"):
+        gone_on(tmp_path)
+
+
+@pytest.mark.parametrize("after", [None, 3, "", "0" * 64])
+def test_a_checkpoint_after_no_line_is_refused(tmp_path, after):
+    cut_off(tmp_path)
+    held = torch.load(tmp_path / "kept.pt", weights_only=True)
+    torch.save(held | {"after": after}, tmp_path / "kept.pt")
+    with pytest.raises(InputError, match="after a line that this journal does not have"):
         gone_on(tmp_path)
 
 
@@ -451,7 +515,10 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path):
     ("settings", "words"),
     [
         ({"checkpoint": 5}, "checkpoint is a int; it must be a path"),
-        ({"checkpoint": "no/folder/kept.pt"}, "is in a folder that is not there"),
+        (
+            {"checkpoint": "no/folder/kept.pt"},
+            "'no/folder/kept.pt' cannot be written: No such file",
+        ),
         ({"scheduler": 5}, "scheduler is a int; it must be one of torch.optim"),
         (
             {"scheduler": torch.optim.lr_scheduler.ReduceLROnPlateau},
@@ -459,8 +526,9 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path):
         ),
     ],
 )
-def test_what_fit_cannot_use_is_refused_before_a_step_is_charged(settings, words):
-    parameters, ledger = weights(), Ledger(POISSON, noise=FloatNoise())
+def test_what_fit_cannot_use_is_refused_before_a_step_is_charged(tmp_path, settings, words):
+    parameters = weights()
+    ledger = Ledger(POISSON, noise=FloatNoise(), journal=tmp_path / "steps.jsonl")
     optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
     settings = {k: v(optimizer) if isinstance(v, type) else v for k, v in settings.items()}
     with pytest.raises(InputError, match=words):
@@ -499,14 +567,29 @@ def test_one_training_beside_another_of_one_label_makes_no_step_too_many():
         next(one)
 
 
+DISJOINT = Plan.dp_sgd(noise_multiplier=1.0, batching="disjoint", steps=6, epochs=2)
+
+
 def test_one_order_of_batches_for_all_who_go_on():
     """Of two orders a unit might be in two batches of one epoch."""
-    plan = Plan.dp_sgd(noise_multiplier=1.0, batching="disjoint", steps=6, epochs=2)
-    ledger = Ledger(plan, noise=FloatNoise())
+    ledger = Ledger(DISJOINT, noise=FloatNoise())
     next(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))
-    with pytest.raises(Exception, match="seed is 2, and the training began with 1"):
-        Trainer(direct, weights(), torch.eye(3), ledger, seed=2)
+    with pytest.raises(InputError, match=r"began with 'batch 1 \(seed 1, 3 units\)' and would"):
+        next(Trainer(direct, weights(), torch.eye(3), ledger, seed=2))
     assert len(list(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))) == 5
+
+
+@pytest.mark.parametrize(("seed", "rows"), [(1, 6), (0, 9)])
+def test_the_order_of_batches_is_in_the_journal(tmp_path, seed, rows):
+    journal = tmp_path / "steps.jsonl"
+    ledger = Ledger(DISJOINT, noise=FloatNoise(), journal=journal)
+    next(Trainer(direct, weights(), torch.ones(6, 3), ledger))
+    ledger.journal.release()
+    ledger = Ledger.resume(journal, noise=FloatNoise())
+    with pytest.raises(InputError, match="may be in one batch of an epoch, so keep seed and"):
+        next(Trainer(direct, weights(), torch.ones(rows, 3), ledger, seed=seed))
+    assert len(ledger) == 1
+    assert len(list(Trainer(direct, weights(), torch.ones(6, 3), ledger))) == 5
 
 
 # -- correlated noise, adaptive clipping -----------------------------------------------------------

@@ -1,6 +1,8 @@
 import gc
+import hashlib
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -753,3 +755,61 @@ def test_secure_mode_and_labels_are_recorded():
     assert json.dumps(watched.configuration())
     assert watched.configuration()["secure_mode"] is True
     assert Severity.NOTE in {each.severity for each in training.findings()}
+
+
+# -- code ------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+
+import helper
+
+from dpaudit import FloatNoise, Ledger, Plan
+
+plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=4)
+training = helper.attached(Ledger(plan, noise=FloatNoise()))
+for x, in training.loader:
+    training.optimizer.zero_grad()
+    training.model(x).sum().backward()
+    training.optimizer.step()
+training.certificate(1e-5).save(sys.argv[1])
+"""
+HELPER = """
+import torch
+from opacus import PrivacyEngine
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from dpaudit.training.opacus import attach
+
+
+def attached(ledger):
+    model, engine = nn.Linear(3, 2), PrivacyEngine()
+    training = attach(engine, ledger, expected_batch_size=4)
+    training.model, training.optimizer, training.loader = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(TensorDataset(torch.randn(16, 3)), batch_size=4),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    return training
+"""
+
+
+def test_the_code_is_that_of_the_loop_and_of_what_it_imports(tmp_path):
+    """By hand: SHA-256 of the SHA-256 of both files, in the order of their paths."""
+    written = {"helper.py": HELPER, "script.py": SCRIPT}
+    for name, text in written.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    out = tmp_path / "certificate.json"
+    words = [sys.executable, tmp_path / "script.py", out]
+    subprocess.run(words, check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    certificate = load_certificate(out)
+    verify(certificate)
+    digests = [hashlib.sha256(text.encode()).digest() for text in written.values()]
+    assert certificate.subject.code_hash == hashlib.sha256(b"".join(digests)).hexdigest()
+    assert certificate.subject.location == "helper.py:11"
+    standing = {str(each.premise): str(each.standing) for each in certificate.assumptions}
+    assert standing["control flow from public facts and releases"] == "assumed"
+    assert "only-assumed" in {each.rule for each in certificate.all_findings}
