@@ -430,7 +430,9 @@ def _rehearsed(
 def _undeclared(plan: Plan, found: Finding) -> Finding:
     """Say of a value that moves, where nobody has declared how far, that it does."""
     declared = (each for each in plan.invocations if each.at == found.at)
-    if found.rule != "sensitivity-understated" or not any(each.mechanism.is_unknown for each in declared):
+    if found.rule != "sensitivity-understated" or not any(
+        each.mechanism.is_unknown for each in declared
+    ):
         return found
     return _found("moves-undeclared", found.at, at=found.at)
 
