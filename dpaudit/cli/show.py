@@ -221,7 +221,8 @@ def _invocation(invocation: Any) -> str:
         if name != "kind"
     )
     times = f"{invocation.count} × for one unit, {invocation.releases} in all"
-    text = f"{invocation.describe()}: {parameters}; sensitivity {invocation.sensitivity:g}; {times}"
+    moved = "unknown" if invocation.mechanism.is_unknown else f"{invocation.sensitivity:g}"
+    text = f"{invocation.describe()}: {parameters}; sensitivity {moved}; {times}"
     if invocation.group is not None:
         text += f"; group {_value(invocation.group.to_dict())}"
     sampling = invocation.sampling

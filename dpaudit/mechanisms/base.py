@@ -239,6 +239,11 @@ class Mechanism(Kinded, ABC):
         return None
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether nobody states what it costs, nor how far neighbours move a value."""
+        return False
+
+    @property
     def is_tight(self) -> bool:
         """Whether one use may cost as much as its pair at each ε, and is not merely dominated."""
         return True

@@ -29,6 +29,8 @@ from dpaudit.mechanisms.rounding import round_up
 
 Sampler = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
 Check = Callable[[NDArray[Any]], object]
+UNKNOWN_EPSILON = 1e9
+"""Stated where nobody says what a release costs, which no claim survives."""
 
 
 def _curve(**given: Any) -> tuple[tuple[float, float], ...]:
@@ -65,6 +67,11 @@ class Opaque(Mechanism):
     delta: Probability = 0.0
     sampler: Sampler | None = field(default=None, compare=False, repr=False)
     check: Check | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nobody states what it costs, nor how far neighbours move a value."""
+        return self.epsilon >= UNKNOWN_EPSILON
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """None but for equal data, which cost nothing whatever the mechanism.

@@ -48,6 +48,9 @@ def observe(
     claim: Stated = None,
     delta: Delta = None,
     seed: Seed = None,
+    no_nan: Annotated[
+        bool, typer.Option("--no-nan", help="No number of the data is NaN, so try none.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write the plan (.toml) or the certificate (.json)."),
@@ -75,6 +78,7 @@ def observe(
             plan=plan,
             rehearsed=rehearse,
             seed=seed,
+            no_nan=no_nan,
         )
     if output is not None and output.suffix == ".toml":
         files.write(output, seen.text)

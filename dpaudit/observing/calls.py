@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.mechanisms import IntegerNoise, Mechanism, StatedNoise
+from dpaudit.mechanisms.black_box import UNKNOWN_EPSILON
 
 _OWN = __name__.partition(".")[0]
 _PYTHON = f"{Path(os.__file__).parent}{os.sep}"
 _DIGITS = 12
 _SCALES = ("scale", "sigma", "width", "bound")
 """Fields of mechanisms that scale with the value."""
-UNKNOWN_EPSILON = 1e9
-"""Stated where nobody says what a release costs, which no claim survives."""
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ class Notes:
         handled: the generators that the code took in hand, how and where.
         relation: which data sets a library states to be neighbours, where nobody else says.
         open: whether a library may still state it.
+        nan: who states of data that numbers may be NaN (True) or that none is.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -68,6 +69,12 @@ class Notes:
     handled: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
     relation: Relation | None = None
     open: bool = False
+    nan: dict[bool, str] = field(default_factory=dict)
+
+    @property
+    def excludes_nan(self) -> str:
+        """Who states that no number of the data is NaN; nobody if somebody allows one."""
+        return "" if True in self.nan else self.nan.get(False, "")
 
     def claim(self, delta: float) -> Claim | None:
         """Return what the libraries say that the run has cost; None where they say nothing.

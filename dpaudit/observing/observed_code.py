@@ -33,9 +33,9 @@ from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, cert
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.ledger import FloatNoise, Ledger
-from dpaudit.mechanisms import ApproximateBlackBox, Mechanism, Opaque, PureBlackBox
+from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
 from dpaudit.observing import KNOWN, Noted, Notes, following, noting, plan_of
-from dpaudit.observing.calls import UNKNOWN_EPSILON, Call
+from dpaudit.observing.calls import Call
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
 from dpaudit.project import RunResult, Subject
 from dpaudit.project.audit_request import parse_relation
@@ -154,6 +154,7 @@ def observe_target(
     plan: str | None = None,
     rehearsed: bool = False,
     seed: int | None = None,
+    no_nan: bool = False,
 ) -> Observation:
     """Run a script or a function, and note what libraries draw.
 
@@ -169,6 +170,8 @@ def observe_target(
         plan: file of the plan that the run must match.
         rehearsed: run a function on neighbours too, and compare values before noise.
         seed: of the run and the rehearsal; fresh noise without it.
+        no_nan: whether the data hold no NaN, so that no neighbour has one; OpenDP's domains may
+            state it as well.
 
     Raises:
         InputError: if an argument is wrong, or nothing is drawn.
@@ -210,16 +213,18 @@ def observe_target(
     stated = stated or _loosened(charged)
     if stated is None and delta is None:
         delta = 0.0 if _epsilon(declared, 0.0) is not None else USUAL_DELTA
+    without = "--no-nan" if no_nan else notes.excludes_nan
+    left_out = [f"Data with NaN: {without} states that there are none."] if without else []
     certificate = certify(
         declared,
         subject=code.record(),
         claim=stated,
         delta=delta,
         findings=findings,
-        not_covered=NOT_COVERED,
+        not_covered=(*NOT_COVERED, *left_out),
     )
     if rehearsed:
-        certificate = _rehearsed(certificate, code, found, data or "", seed or 0)
+        certificate = _rehearsed(certificate, code, found, data or "", seed or 0, nan=not without)
     return Observation(name, noted, certificate, charged, cost.epsilon, cost.usual)
 
 
@@ -375,7 +380,7 @@ def _at_its_word(plan: Plan) -> Plan | None:
         if not isinstance(own, Opaque):
             made.append(each)
             continue
-        if own.epsilon >= UNKNOWN_EPSILON or each.sensitivity not in (0, 1):
+        if own.is_unknown or each.sensitivity not in (0, 1):
             return None
         pure = PureBlackBox(own.epsilon)
         box = ApproximateBlackBox(own.epsilon, own.delta) if own.delta else pure
@@ -404,10 +409,16 @@ def _loosened(charged: Claim | None) -> Claim | None:
 
 
 def _rehearsed(
-    certificate: Certificate, code: _Code, libraries: tuple[str, ...], data: str, seed: int
+    certificate: Certificate,
+    code: _Code,
+    libraries: tuple[str, ...],
+    data: str,
+    seed: int,
+    *,
+    nan: bool,
 ) -> Certificate:
     constants = tuple(literals(getattr(code.function, "__code__", None)))
-    subject = _subject(certificate.plan, code, libraries, constants)
+    subject = _subject(certificate.plan, code, libraries, constants, nan=nan)
     with progress_bar(f"rehearsal of {code.name}") as progress, foreign(code.name):
         outcome = rehearse(subject, code.data, data, seed=seed, progress=progress)
     findings = tuple(_undeclared(certificate.plan, each) for each in outcome.findings)
@@ -418,28 +429,28 @@ def _rehearsed(
 
 def _undeclared(plan: Plan, found: Finding) -> Finding:
     """Say of a value that moves, where nobody has declared how far, that it does."""
-    unknown = (each.at for each in plan.invocations if _is_unknown(each.mechanism))
-    if found.rule != "sensitivity-understated" or found.at not in unknown:
+    declared = (each for each in plan.invocations if each.at == found.at)
+    if found.rule != "sensitivity-understated" or not any(
+        each.mechanism.is_unknown for each in declared
+    ):
         return found
-    message = found.message.replace(
-        "; declared is a sensitivity of 1.", ", of which nobody has declared how far they may be."
-    )
-    return replace(found, message=message)
-
-
-def _is_unknown(mechanism: Mechanism) -> bool:
-    """Tell whether nobody says how far neighbours move a value."""
-    return isinstance(mechanism, Opaque) and mechanism.epsilon >= UNKNOWN_EPSILON
+    return _found("moves-undeclared", found.at, at=found.at)
 
 
 def _subject(
-    plan: Plan, code: _Code, libraries: tuple[str, ...], constants: tuple[float, ...]
+    plan: Plan,
+    code: _Code,
+    libraries: tuple[str, ...],
+    constants: tuple[float, ...],
+    *,
+    nan: bool,
 ) -> Subject:
     """Return the function as a subject whose noise libraries draw."""
 
     @dataclass(frozen=True)
     class Observed(Subject):  # of no module, which is not loaded afresh
         constants: tuple[float, ...]
+        may_hold_nan = nan
 
         def plan(self) -> Plan:
             return plan

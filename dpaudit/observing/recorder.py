@@ -122,6 +122,10 @@ class Recorder:
         if notes.open and not notes.calls:
             notes.relation, notes.open = relation, False
 
+    def state_nan(self, allowed: bool, where: str) -> None:
+        """Take it that numbers of the data may be NaN, or that none is, as the code states."""
+        self._used.notes.nan.setdefault(allowed, where)
+
     @property
     def memory(self) -> dict[Any, Any]:
         """What an adapter keeps while a block runs."""

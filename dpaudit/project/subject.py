@@ -105,6 +105,9 @@ class Subject(ABC):
     sees_rows: ClassVar[bool] = True
     """Whether its code holds rows, so that it is put to the test before it runs."""
 
+    may_hold_nan: ClassVar[bool] = True
+    """Whether a number of its data may be NaN, so that a rehearsal tries it."""
+
     @abstractmethod
     def plan(self) -> Plan:
         """Every invocation that the algorithm may make, from its fields alone."""

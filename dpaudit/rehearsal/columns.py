@@ -56,12 +56,14 @@ class Columns:
         build: makes the original container of such arrays.
         unit: name of the column that says whose row it is; without it every row is one unit's.
         key: name of a column that names the rows, each by another name.
+        nan: whether a number may be NaN.
     """
 
     arrays: Arrays
     build: Callable[[Arrays], Any]
     unit: str | None = None
     key: str | None = None
+    nan: bool = True
 
     @classmethod
     def of(cls, data: Any, unit: str | None = None) -> Columns | None:
@@ -484,7 +486,7 @@ def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
         yield "the smallest values", low, False
         yield "values far above all others", _beyond(numbers, 1), True
         yield "values far below all others", _beyond(numbers, -1), True
-    if reals:
+    if reals and table.nan:
         yield "NaN", dict.fromkeys(reals, np.nan), True
     if words:
         yield NEW, dict.fromkeys(words, NEW), True

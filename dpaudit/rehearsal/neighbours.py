@@ -156,7 +156,8 @@ def moves(
     sampled = not absent and any(each.sampling for each in plan.invocations)
     varying = isinstance(plan.relation, AddRemove) and sampled
     relation = ReplaceOne() if varying else plan.relation
-    near = derive_neighbours(data, relation, unit, rng, constants)
+    nan = subject.may_hold_nan
+    near = derive_neighbours(data, relation, unit, rng, constants, nan=nan)
     if varying:
         near = (replace(each, recipe=f"{each.recipe} (two steps)", hops=2) for each in near)
     return near, elsewhere(data, relation, unit)
@@ -168,6 +169,8 @@ def derive_neighbours(
     unit: str,
     rng: np.random.Generator,
     constants: Sequence[float] = (),
+    *,
+    nan: bool = True,
 ) -> Iterator[Move]:
     """Neighbours, those that show most first; none if the data are of no known kind.
 
@@ -177,10 +180,12 @@ def derive_neighbours(
         unit: a column of that name says whose row it is.
         rng: chooses some of the units.
         constants: numbers of the plan and the code, which are tried as values.
+        nan: whether NaN is tried as one.
     """
     table = Columns.of(data, unit)
     if table is None or len(table) == 0:
         return
+    table = replace(table, nan=nan)
     makers: dict[type, Callable[[Columns, Relation, np.random.Generator], Iterator[Move]]] = {
         AddRemove: _add_remove,
         ReplaceOne: _replace,

@@ -17,6 +17,7 @@ from dpaudit.auditing.distinguishing.scores import (
     ColumnScore,
     Identity,
     LinearScore,
+    MeansScore,
     Score,
     differences,
     is_scalar,
@@ -58,6 +59,8 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
         yield LearnedScore.logistic(x, x_prime)
     places = None
     if x[:1].size > BOOSTED_ENTRIES:
+        yield _sum(x)
+        yield MeansScore.fit(x, x_prime)
         told = differences(*(side.reshape(len(side), -1) for side in (x, x_prime)))
         places = np.argsort(-told, kind="stable")[:BOOSTED_ENTRIES]
         yield from (ColumnScore(int(at), f"entry {at} of the output") for at in places[:SINGLE])
@@ -191,10 +194,12 @@ def _entry_scores(outputs: Floats) -> list[Score]:
     size = outputs[:1].size
     places = range(min(size, MOST_ENTRIES))
     single = [ColumnScore(place, f"entry {place} of the output") for place in places]
-    whole = LinearScore(
-        (1.0,) * size, name="sum of the output", method="black-box, threshold on the sum"
-    )
-    return [whole, *single]
+    return [_sum(outputs), *single]
+
+
+def _sum(outputs: Floats) -> LinearScore:
+    ones = (1.0,) * outputs[:1].size
+    return LinearScore(ones, name="sum of the output", method="black-box, threshold on the sum")
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,6 +324,40 @@ def _clarity(x: Floats, x_prime: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
+class MeansScore:
+    """Sum of the entries, each weighted by how far its means differ on the pilot.
+
+    That is ln of the ratio of two laws of independent entries which differ by a shift alone, or of
+    bits. It has one number to learn for each entry, and so it stands many entries of which each
+    tells little, where a classifier learns chance.
+
+    Attributes:
+        spread: centre and width of each entry, shape (d,).
+        weights: of each, in its widths.
+    """
+
+    spread: tuple[Floats, Floats] = field(repr=False, compare=False)
+    weights: Floats = field(repr=False, compare=False)
+    name: str = "weighted sum of the entries"
+    method: str = "learned score (differences of means)"
+
+    @classmethod
+    def fit(cls, x: Floats, x_prime: Floats) -> Self:
+        """From a pilot of shape (n, …) on either side."""
+        sides = [side.reshape(len(side), -1) for side in (x, x_prime)]
+        spread = scale(np.concatenate(sides))
+        one, other = (scaled(side, *spread) for side in sides)
+        variance = (one.var(axis=0) + other.var(axis=0)) / 2
+        shift = one.mean(axis=0) - other.mean(axis=0)
+        return cls(spread, shift / np.where(variance > 0, variance, np.inf))
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The weighted sums, shape (n,)."""
+        sums: Floats = scaled(outputs.reshape(len(outputs), -1), *self.spread) @ self.weights
+        return sums
+
+
+@dataclass(frozen=True)
 class ColumnScore:
     """One entry of the output.
 

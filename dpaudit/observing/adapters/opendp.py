@@ -7,6 +7,7 @@ the sensitivity. Where the map of the noise states no more, the plan has the mec
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ Call = Callable[[Any, Any], Any]
 Stated = tuple[float, float, float | None]
 _UNSAID: Stated = (math.inf, 0.0, None)
 _NEAR = 1e-9
+_REAL = re.compile(r"\bf(32|64)\b")
 _INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
 _NOISE: dict[str, tuple[type[Any], type[Any]]] = {
     "make_laplace": (kinds.Laplace, kinds.DiscreteLaplace),
@@ -63,6 +65,8 @@ def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> 
     name, parts = _made(measurement)
     if name in _INTERACTIVE and (stated := _stated_relation(measurement)) is not None:
         recorder.state_relation(stated)
+    if _stated_relation(measurement) is not None and _REAL.search(str(measurement.input_domain)):
+        recorder.state_nan("nan=true" in str(measurement.input_domain), "the domain in OpenDP")
     near = recorder.once(_steps, measurement, recorder.relation)
     if name in _INTERACTIVE:  # its queries are what it costs
         made, near = _held(recorder, original(measurement, arg), arg, near, parts["d_in"])

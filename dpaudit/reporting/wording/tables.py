@@ -83,11 +83,12 @@ def _row(alike: Sequence[Invocation]) -> Row:
     fields = {name: value for name, value in first.mechanism.to_dict().items() if name != "kind"}
     sampling = {} if first.sampling is None else first.sampling.to_dict()
     scheme = sampling.pop("scheme", "")
+    moved = "unknown" if first.mechanism.is_unknown else plain(first.sensitivity)
     return {
         "labels": tuple(invocation.at for invocation in alike),
         "mechanism": first.mechanism.kind,
         "parameters": _assignments(fields),
-        "sensitivity": f"{plain(first.sensitivity)} ({_NORMS[first.mechanism.norm]})",
+        "sensitivity": f"{moved} ({_NORMS[first.mechanism.norm]})",
         "count": first.count,
         "total": first.releases,
         "sampling": f"{scheme}: {_assignments(sampling)}" if scheme else "all take part",

@@ -122,6 +122,33 @@ def test_a_rehearsal_refutes_a_sensitivity_that_is_too_small(here, capsys):
     assert "sensitivity-understated" in capsys.readouterr().out
 
 
+def test_nothing_is_called_declared_that_nobody_declared(here, capsys):
+    observed("home_made.py:careless", "--data", "rows.json", "--rehearse")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "nothing states how far they may" in shown
+    assert "; sensitivity unknown; 1 × for one unit" in shown
+    assert "declared sensitivity" not in shown
+
+
+def test_a_person_may_state_that_no_number_is_nan(here, capsys):
+    (here / "reals.json").write_text(json.dumps([20.5 + number for number in range(20)]), "utf-8")
+    (here / "home_made.py").write_text(
+        "import numpy as np\nfrom numpy.random import default_rng\n"
+        "def total(values):\n"
+        "    return float(np.clip(values, 0, 100).sum() + default_rng().laplace(scale=200.0))\n"
+    )
+    code = "home_made.py:total", "--data", "reals.json"
+    observed(*code, "-o", "plan.toml")
+    declared(here / "plan.toml", sensitivity=100.0)
+    known = *code, "--plan", "plan.toml", "--rehearse"
+    assert observed(*known) == 2
+    assert "NaN" in capsys.readouterr().out
+    assert observed(*known, "--no-nan", "-o", "made.json") == 0
+    made = load_certificate("made.json")
+    assert "Data with NaN: --no-nan states that there are none." in made.not_covered
+    assert not any("NaN" in each for each in made.rehearsal.neighbours)
+
+
 def test_other_randomness_of_a_function_is_the_same_in_all_runs(here):
     code = "home_made.py:dithered", "--data", "rows.json"
     observed(*code, "-o", "plan.toml")

@@ -19,7 +19,7 @@ from dpaudit.auditing import (
     learn_scores,
 )
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
-from dpaudit.auditing.distinguishing.scores import FixedScore, Identity
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, MeansScore
 
 SETTINGS = {"test_runs": 4000, "confidence": 0.95}
 
@@ -151,6 +151,23 @@ def test_what_is_learned_follows_from_the_outputs():
     assert [each.method for each in learn_scores(atoms, atoms)] == [
         "black-box, learned log ratio of discrete outputs"
     ]
+
+
+class TestMeansConforms(Learned):
+    score = MeansScore.fit(*far_pilot(0.3))
+
+
+@pytest.mark.parametrize("signs", [(1.0,), (1.0, -1.0)])
+def test_of_many_entries_that_tell_a_little_each_nearly_all_is_learned(signs):
+    """Together they move by two standard deviations; alone each by a fifteenth of one."""
+    rng, shift = np.random.default_rng(5), np.resize(signs, 900) / 15
+    x, x_prime = rng.normal(size=(2, 2000, 900))
+    fresh = rng.normal(size=(2, 4000, 900))
+    x, moved = x + shift, fresh[0] + shift
+    best = power_at(LinearScore(tuple(shift)), moved, fresh[1])
+    choice = choose_score([], x, x_prime, 0.0, test_runs=18_000, confidence=0.95)
+    assert choice.score.name in ("sum of the output", "weighted sum of the entries")
+    assert power_at(choice.score, moved, fresh[1]) > 0.8 * best
 
 
 def test_of_one_entry_that_varies_there_is_nothing_to_learn():

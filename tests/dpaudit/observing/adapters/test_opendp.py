@@ -166,6 +166,20 @@ def test_a_value_from_outside_has_no_known_sensitivity():
     assert finding.rule == "unknown-sensitivity"
 
 
+def test_a_domain_of_data_states_whether_they_hold_nan():
+    notes, _ = ran(lambda rows: (CLAMPED >> dp.m.then_laplace(scale=5.0))(rows))
+    assert notes.excludes_nan
+    any_number = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+    count = any_number >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
+    notes, _ = ran(lambda rows: [(COUNT >> dp.m.then_laplace(scale=1.0))(rows), count(rows)])
+    assert not notes.excludes_nan
+    one = dp.m.make_laplace(
+        dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=2.0
+    )
+    notes, _ = ran(lambda rows: one(float(len(rows))))
+    assert not notes.excludes_nan  # it speaks of a value that is made of data
+
+
 def test_rows_that_change_are_one_step_of_replace_one_and_none_of_add_remove():
     sized = dp.vector_domain(dp.atom_domain((0.0, 10.0), nan=False), size=50)
     clipped = [min(each, 10.0) for each in ROWS]
