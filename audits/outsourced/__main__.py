@@ -1,4 +1,4 @@
-"""Command line: refute the claim, or replay a counterexample from its certificate."""
+"""Command line: refute the claim, replay a counterexample, or compare what noise costs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from audits.differences import differences
 from audits.outsourced.attacks import attack, curators, pairs
+from audits.outsourced.comparison import compared
 from audits.outsourced.counterexample import DIMENSIONS, attack_curator, replay_audits
 from audits.result_table import run, show
 from dpaudit import AuditRecord
@@ -61,6 +62,12 @@ def replay(options: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Regret with the certified curator on the grid."""
+    show(compared(options.trials, options.seed, options.workers))
+    return 0
+
+
 def _line(audit: AuditRecord) -> str:
     bound = "unknown" if audit.epsilon_lower is None else f"{audit.epsilon_lower:.3g}"
     words = f"{audit.verdict}, {audit.method}, {audit.runs} releases: ε >= {bound}"
@@ -100,6 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying = commands.add_parser("replay", help="draw a certificate's attacks again")
     replaying.add_argument("file", type=Path)
     replaying.set_defaults(command=replay)
+    comparing = commands.add_parser("compare", help="regret with the certified curator")
+    comparing.add_argument("--trials", type=int, default=50)
+    comparing.add_argument("--seed", type=int, default=0)
+    comparing.add_argument("--workers", type=int, default=2)
+    comparing.set_defaults(command=compare)
     options = parser.parse_args(arguments)
     return run(lambda: options.command(options))
 

@@ -23,6 +23,7 @@ from audits.outsourced.attacks import (
     lattice_pair,
     reconstruct_rows,
 )
+from audits.outsourced.comparison import cells_of, curves_of
 from audits.outsourced.counterexample import attack_curator, replay_audits
 from audits.outsourced.neighbours import Neighbours, inward, problem_rows
 from dpaudit import AuditPair, Verdict
@@ -30,7 +31,12 @@ from dpaudit.auditing import audit_release
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import load_certificate
 from dpaudit.mechanisms import Gaussian
-from private_bo.outsourced import CertifiedCurator, Curator, RowNoise
+from private_bo.outsourced import (
+    CertifiedCurator,
+    Curator,
+    RowNoise,
+    grid_problem,
+)
 
 EPSILONS = (math.exp(1.1), 0.1)
 ALPHA = 1e-6
@@ -242,3 +248,20 @@ def test_from_a_file(tmp_path, capsys):
 def test_the_published_counterexample(capsys):
     assert main(["replay", str(SHIPPED)]) == 0
     assert capsys.readouterr().out.count("same: refuted") == 4
+
+
+# -- what noise and its reading are worth ----------------------------------------------------------
+
+
+def test_the_comparison_has_a_row_for_each_cell(capsys):
+    assert main(["compare", "--trials", "1", "--workers", "1"]) == 0
+    printed = capsys.readouterr().out
+    problem_seed, *seeds = np.random.SeedSequence(0).spawn(1)[0].spawn(3)
+    problem = grid_problem(np.random.default_rng(problem_seed))
+    for label, cell in cells_of(math.exp(1.3)).items():
+        (curve,) = curves_of(problem, [cell], *seeds)
+        assert curve.size == 60
+        assert (np.diff(curve) <= 0).all()
+        (row,) = (line for line in printed.splitlines() if line.startswith(f"| {label} |"))
+        assert row.endswith(f" {curve[-1]:.3f} ± 0.000 |")
+    assert main(["compare", "--trials", "0"]) == 3

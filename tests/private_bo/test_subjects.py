@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +29,18 @@ def test_public_names() -> None:
     for kind in private_bo.SUBJECTS:
         assert replace(kind(), epsilon=2.0).claim().epsilon == 2.0
         assert all(field.init for field in fields(kind))
+
+
+@pytest.mark.parametrize("room", ["federated", "joint", "local", "outsourced"])
+def test_the_page_of_a_paper_names_code_that_is_there(room) -> None:
+    page = (Path(private_bo.__file__).parent / room / "README.md").read_text(encoding="utf-8")
+    table = page.partition("| paper | code |")[2].partition("\n\n")[0]
+    names = re.findall(r"`([a-z_]+\.[\w.]+)`", table)
+    assert len(names) >= 4
+    for name in names:
+        assert pkgutil.resolve_name(
+            name if name.startswith("private_bo.") else f"private_bo.{room}.{name}"
+        )
 
 
 @pytest.mark.parametrize(

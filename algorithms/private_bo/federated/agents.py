@@ -20,7 +20,6 @@ from private_bo.federated.draws import (
     fitted_on,
     kernel_root,
     likeliest,
-    log_likelihoods,
     posterior_draws,
     standardised,
 )
@@ -105,15 +104,6 @@ class ProcessBound:
     def fitted_on(self, seen: int, initial: int) -> int:
         """How many observations the choice in force is made on, the first ones; 0 for none."""
         return fitted_on(seen, initial, self.refit_every)
-
-    def log_likelihoods(self, points: Array, targets: Array) -> Array:
-        """Give ln p(y) under every candidate, but for ½ t ln 2π, (scales, variances).
-
-        Args:
-            points: what one agent has queried, (t, d).
-            targets: y, (t,).
-        """
-        return log_likelihoods(points, targets, np.array(self.scales), np.array(self.variances))
 
     def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
         """Places of the length scale and the noise variance with the largest likelihood."""

@@ -3,7 +3,6 @@ from .features import EigenFeatures as EigenFeatures
 from .features import FeatureMap as FeatureMap
 from .features import QuadratureFeatures as QuadratureFeatures
 from .features import RandomFourierFeatures as RandomFourierFeatures
-from .posteriors import Coordinates as Coordinates
 from .posteriors import FinitePosterior as FinitePosterior
 from .posteriors import NystromEmbedder as NystromEmbedder
 from .posteriors import NystromEmbedding as NystromEmbedding

@@ -215,20 +215,6 @@ class _RowPosterior(FinitePosterior):
         np.maximum(self._variance, 0.0, out=self._variance)
 
 
-class Coordinates(Enum):
-    """The basis of the feature space; inner products of features are the same in both.
-
-    Attributes:
-        SYMMETRIC: (K_D^{1/2})^† k_D(x) as the text has it, one feature a dictionary point.
-        SPECTRAL: the same in the eigenbasis of K_D, one feature an eigenvalue above rounding.
-            On smooth kernels that is far fewer (about 15 instead of 100 on the unit interval),
-            and every confidence width that grows with the dimension m is smaller.
-    """
-
-    SYMMETRIC = "symmetric"
-    SPECTRAL = "spectral"
-
-
 def variance_ratio(accuracy: float) -> float:
     """ρ = (1 + ε̃)/(1 - ε̃): an ε̃-accurate dictionary has σ̃² within a factor ρ of σ².
 
@@ -285,12 +271,10 @@ class NystromEmbedder:
     Attributes:
         domain: the n points.
         kernel: the prior covariance.
-        coordinates: basis of the feature space.
     """
 
     domain: FiniteDomain
     kernel: Kernel
-    coordinates: Coordinates = Coordinates.SYMMETRIC
     _prior: Array = field(init=False, repr=False)
     _last: NystromEmbedding | None = field(init=False, repr=False, default=None)
 
@@ -331,7 +315,7 @@ class NystromEmbedder:
         if self._last is not None and np.array_equal(self._last.dictionary, distinct):
             return self._last
         columns = self.domain.kernel_columns(self.kernel, distinct)
-        features = columns @ _inverse_root(columns[distinct], self.coordinates)
+        features = columns @ _inverse_root(columns[distinct])
         residual = self._prior - np.einsum("ij,ij->i", features, features)
         self._last = NystromEmbedding(
             dictionary=distinct,
@@ -354,17 +338,15 @@ def _drawn(
     return np.asarray(rng.random(included.size) < included)
 
 
-def _inverse_root(gram: Array, coordinates: Coordinates) -> Array:
-    """A matrix A with A Aᵀ = K_D^†, eigenvalues below rounding taken as 0."""
+def _inverse_root(gram: Array) -> Array:
+    """(K_D^{1/2})^†, eigenvalues below rounding taken as 0."""
     size = gram.shape[0]
     if size == 0:
         return np.empty((0, 0))
     values, vectors = np.linalg.eigh(gram)
     kept = values > values[-1] * size * np.finfo(np.float64).eps
     vectors = vectors[:, kept]
-    scaled = vectors / np.sqrt(values[kept])
-    root: Array = scaled if coordinates is Coordinates.SPECTRAL else scaled @ vectors.T
-    return root
+    return np.asarray(vectors / np.sqrt(values[kept]) @ vectors.T)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The modeller: GP-UCB on released rows (Kharkovskii, Dai & Low 2020, Algorithm 2).
 
 What crosses between curator and modeller comes first: one release of all rows, then outputs that
-are asked for. Then how released rows are read: as they are, with de-biased distances, or as noisy
-inputs; and hyperparameters, given or by maximum likelihood on what was released.
+are asked for. Then how released rows are read, as they are or as noisy inputs; and hyperparameters,
+given or by maximum likelihood on what was released.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpaudit.base.fields import (
     Positive,
 )
 from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
-from private_bo.gp.types import Array, Indices, array_of, point_set
+from private_bo.gp.types import Array, Indices, array_of
 
 Query = Callable[[int], float]
 """The modeller's only way back to the curator: a row number in, its output out."""
@@ -99,58 +99,18 @@ class AnswerDesk(Checked):
         return released
 
 
-class ClippedPosterior:
-    """The posterior of a finite domain, negative eigenvalues of the observed Gram matrix set to 0.
-
-    It is solved anew after every observation, in O(n t²): slower than
-    :class:`private_bo.gp.FinitePosterior`, for kernels that the latter cannot take.
-
-    Args:
-        domain: the n points.
-        kernel: of unit variance, symmetric.
-        noise_variance: λ > 0 of an observation.
-    """
-
-    def __init__(self, domain: FiniteDomain, kernel: Kernel, noise_variance: float) -> None:
-        self._domain = domain
-        self._kernel = kernel
-        self._noise = noise_variance
-        self._rows: list[int] = []
-        self._outputs: list[float] = []
-        self._columns = np.empty((domain.size, 0))
-        self.mean: Array = np.zeros(domain.size)
-        self.variance: Array = np.ones(domain.size)
-
-    def update(self, index: int, y: float) -> None:
-        """Condition on the observation ``y`` of the point ``index``."""
-        self._rows.append(index)
-        self._outputs.append(y)
-        column = self._domain.kernel_columns(self._kernel, [index])
-        self._columns = np.hstack([self._columns, column])
-        values, vectors = np.linalg.eigh(self._columns[self._rows])
-        whitened = self._columns @ (vectors / np.sqrt(np.maximum(values, 0.0) + self._noise))
-        weights = vectors.T @ np.array(self._outputs)
-        self.mean = whitened @ (weights / np.sqrt(np.maximum(values, 0.0) + self._noise))
-        self.variance = np.maximum(1.0 - np.einsum("ij,ij->i", whitened, whitened), 0.0)
-
-
 class InputModel(StrEnum):
     """What the modeller makes of the noise that the curator declares."""
 
     ORDINARY = "ordinary"
     """Nothing: the SE kernel on the released rows, as in the paper."""
-    DEBIASED = "debiased"
-    """Squared distances less their expected excess 2rσ²."""
     EXPECTED = "expected"
     """The SE kernel averaged over the inputs given the release."""
 
     def read(self, release: Release) -> Inputs:
         """The released rows under this model."""
-        variance = release.noise_variance
-        if self is InputModel.ORDINARY or variance == 0:
+        if self is InputModel.ORDINARY or release.noise_variance == 0:
             return _PlainInputs(release.points)
-        if self is InputModel.DEBIASED:
-            return _DebiasedInputs(release.points, variance)
         return PosteriorInputs.given(release)
 
 
@@ -177,9 +137,7 @@ class Inputs(ABC):
         """The share s of the smooth part, in (0, 1]."""
         return 1.0
 
-    def posterior(
-        self, length_scale: float, noise_variance: float
-    ) -> FinitePosterior | ClippedPosterior:
+    def posterior(self, length_scale: float, noise_variance: float) -> FinitePosterior:
         """The prior of the smooth share on all rows, ready for observations."""
         domain = FiniteDomain(self.scaled(length_scale))
         kernel = self.kernel(length_scale)
@@ -205,50 +163,6 @@ class _PlainInputs(Inputs):
 
     def kernel(self, length_scale: float) -> Kernel:
         return SquaredExponential(length_scale)
-
-
-@dataclass(frozen=True, eq=False)
-class _DebiasedInputs(_PlainInputs):
-    """The released rows with squared distances less 2rσ².
-
-    Attributes:
-        noise_variance: σ² of each entry.
-    """
-
-    noise_variance: float
-
-    def kernel(self, length_scale: float) -> Kernel:
-        excess = 2.0 * self.points.shape[1] * self.noise_variance
-        return DebiasedSquaredExponential(length_scale, excess)
-
-    def posterior(self, length_scale: float, noise_variance: float) -> ClippedPosterior:
-        domain = FiniteDomain(self.scaled(length_scale))
-        return ClippedPosterior(domain, self.kernel(length_scale), noise_variance)
-
-
-@dataclass(frozen=True)
-class DebiasedSquaredExponential(Checked, Kernel):
-    """exp(-max(‖z - z'‖² - excess, 0)/(2 l²)); not positive semi-definite in general.
-
-    Clipped eigenvalues (:class:`ClippedPosterior`) make it usable; it needs observation noise.
-
-    Attributes:
-        length_scale: l > 0.
-        excess: expected squared distance of two releases of equal rows, 2rσ² >= 0.
-    """
-
-    length_scale: Positive
-    excess: NonNegative
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Covariance of the values at the rows of X (n, d) and Y (m, d), shape (n, m)."""
-        plain = SquaredExponential(self.length_scale)(X, Y)
-        bias = math.exp(min(0.5 * self.excess / self.length_scale**2, 700.0))
-        return np.minimum(plain * bias, 1.0)
-
-    def diagonal(self, X: Array) -> Array:
-        """Prior variance at the rows of X (n, d), shape (n,)."""
-        return np.ones(point_set(X=X).shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,11 +269,7 @@ def _correlation(inputs: Inputs, rows: list[int], length: float) -> Array:
 
 def _profile(gram: Array, y: Array, ratio: float) -> tuple[float, float, float]:
     """Log-likelihood (up to a constant), mean and signal variance that maximise it."""
-    covariance = gram + ratio * np.eye(y.size)
-    try:
-        factor = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:  # de-biased distances need not give a covariance
-        return -math.inf, 0.0, 1.0
+    factor = np.linalg.cholesky(gram + ratio * np.eye(y.size))
     whitened = np.linalg.solve(factor, np.column_stack([y, np.ones(y.size)]))
     mean = float(whitened[:, 1] @ whitened[:, 0] / (whitened[:, 1] @ whitened[:, 1]))
     residual = whitened[:, 0] - mean * whitened[:, 1]

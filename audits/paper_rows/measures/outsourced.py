@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from audits.outsourced.attacks import column_space_audit, disjoint_supports
+from audits.outsourced.comparison import Cell, curves_of
 from audits.outsourced.neighbours import Neighbours, problem_rows
 from audits.paper_rows.measurement import (
     Measurement,
@@ -33,7 +34,6 @@ from private_bo.outsourced import (
     loans,
     properties,
 )
-from private_bo.outsourced.experiments.tables import Cell, curves_of
 from private_bo.outsourced.problems import grid_rows, inflate_singular_values
 
 CLEAR = "rows in the clear"

@@ -3,9 +3,13 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from private_bo.federated.agents import ProcessBound
-from private_bo.federated.draws import kernel_root
+from private_bo.federated.draws import kernel_root, log_likelihoods
 from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
+
+
+def under(process: ProcessBound, points: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return log_likelihoods(points, y, np.array(process.scales), np.array(process.variances))
 
 
 @pytest.mark.parametrize(("dimension", "scale"), [(1, 0.03), (2, 0.2), (3, 0.5)])
@@ -28,7 +32,7 @@ def test_likelihoods_are_those_of_the_normal_law(dimension: int) -> None:
     rng = np.random.default_rng(1)
     points, y = rng.random((12, dimension)), rng.normal(size=12)
     process = ProcessBound.around(np.zeros((1, dimension)), 0.2, 0.05, refit_every=5)
-    found = process.log_likelihoods(points, y) - 6 * np.log(2 * np.pi)
+    found = under(process, points, y) - 6 * np.log(2 * np.pi)
     assert found.shape == (5, 3)
     for (i, j), value in np.ndenumerate(found):
         gram = SquaredExponential(process.scales[i])(points, points)
@@ -55,7 +59,7 @@ def test_the_likeliest_is_what_the_data_come_from(scale: float, variance: float)
 def test_repeated_points_and_constant_values_have_a_likelihood() -> None:
     process = ProcessBound.around(np.zeros((1, 1)), 0.2, 1e-6, refit_every=1)
     for y in (np.zeros(70), np.full(70, 1e6)):
-        assert np.isfinite(process.log_likelihoods(np.zeros((70, 1)), y)).all()
+        assert np.isfinite(under(process, np.zeros((70, 1)), y)).all()
 
 
 def test_without_refits_there_is_one_candidate() -> None:

@@ -10,7 +10,6 @@ from scipy.linalg import sqrtm
 
 from dpaudit.base.errors import InputError
 from private_bo.gp import (
-    Coordinates,
     FiniteDomain,
     FinitePosterior,
     Kernel,
@@ -23,19 +22,15 @@ from private_bo.gp import (
 )
 
 LINE = FiniteDomain.grid(60)
-BASES = list(Coordinates)
 
 
 def plays(rng: np.random.Generator, total: int = 300) -> np.ndarray:
     return np.bincount(rng.integers(60, size=total) // 2, minlength=60)
 
 
-@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.2), Matern(0.2, 2.5), Matern(0.1, 0.5)])
 @pytest.mark.parametrize("noise", [1.0, 0.05])
-def test_a_sure_dictionary_gives_the_exact_posterior(
-    basis: Coordinates, kernel: Kernel, noise: float
-) -> None:
+def test_a_sure_dictionary_gives_the_exact_posterior(kernel: Kernel, noise: float) -> None:
     rng = np.random.default_rng(1)
     counts = plays(rng)
     exact = FinitePosterior.of(LINE, kernel, noise)
@@ -44,7 +39,7 @@ def test_a_sure_dictionary_gives_the_exact_posterior(
         y = float(rng.normal())
         targets[point] += y
         exact.update(point, y)
-    embedder = NystromEmbedder(LINE, kernel, basis)
+    embedder = NystromEmbedder(LINE, kernel)
     embedding = embedder.sample(counts, np.ones(60), math.inf, rng)
     approximate = NystromPosterior.fit(embedding, counts, noise)
     assert np.array_equal(embedding.dictionary, np.flatnonzero(counts))
@@ -63,16 +58,6 @@ def test_symmetric_features_are_those_of_the_text() -> None:
     expected = matrix[:, dictionary] @ np.linalg.pinv(root).T
     features = NystromEmbedder(LINE, kernel).embed(dictionary).features
     assert features == pytest.approx(expected, abs=1e-12)
-
-
-def test_both_bases_have_the_same_inner_products() -> None:
-    kernel, dictionary = SquaredExponential(0.2), np.arange(0, 60, 2)
-    symmetric = NystromEmbedder(LINE, kernel, Coordinates.SYMMETRIC).embed(dictionary)
-    spectral = NystromEmbedder(LINE, kernel, Coordinates.SPECTRAL).embed(dictionary)
-    assert symmetric.dimension == 30
-    assert spectral.dimension < 25
-    gram = symmetric.features @ symmetric.features.T
-    assert gram == pytest.approx(spectral.features @ spectral.features.T, abs=1e-7)
 
 
 def test_repetitions_in_a_dictionary_add_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from subject_conformance import SubjectConformance
 from dpaudit import InputError, Ledger, RandomizedResponse, TrustModel, certify, guarantee
 from dpaudit.certificate import SubjectRecord
 from dpaudit.plan import Plan
+from private_bo.levels import Levels
 from private_bo.own import BoxSpace, LocalStudy, ShuffleStudy, optimise, study
 from private_bo.own.shuffle import hidden, hidden_levels
 from private_bo.own.studies import ConstantUser
+
+PAGE = Path(__file__).parents[3] / "docs/own-problems.md"
 
 
 def liking(x, taste):
@@ -69,9 +73,24 @@ def test_an_answer_is_never_noisier_than_under_local_trust(users, epsilon):
     assert own.hides is (users == 500)
 
 
-def test_the_variances_that_the_pages_state():
-    found = [hidden_levels(1.0, 1e-5, users).variance for users in (60, 500, 2000)]
-    assert found == pytest.approx([0.42, 0.089, 0.034], rel=0.02)
+@pytest.mark.parametrize(
+    ("users", "local", "bit", "variance", "count"),
+    [(500, "3.11", "0.30", "0.089", 4), (2000, "4.36", "0.26", "0.034", 6)],
+)
+def test_the_page_states_what_an_answer_costs_and_tells(users, local, bit, variance, count):
+    """At ε = 1 and δ = 1e-5; ε₀ is rounded up, and a bit of it has the variance that is stated."""
+    levels = hidden_levels(1.0, 1e-5, users)
+    epsilon = float(levels.law.pair(1.0).pure_epsilon)
+    alone = Levels(RandomizedResponse.calibrated(epsilon=epsilon))
+    assert f"{math.ceil(100 * epsilon) / 100:.2f}" == local
+    assert (f"{alone.variance:.2f}", f"{levels.variance:.3f}", levels.count) == (
+        bit,
+        variance,
+        count,
+    )
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"| {users} | {local} | {bit} | {variance} ({count}) |" in text
+    assert "ε₀ = 3.11 with 500 users, and 4.36 with 2000" in text
 
 
 def test_without_anybody_to_hide_among_it_is_the_local_search():

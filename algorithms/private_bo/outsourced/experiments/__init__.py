@@ -1,1 +1,0 @@
-"""Tables of the paper on outsourced optimisation."""
