@@ -155,10 +155,7 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
             page.end_unused(known, who, status=status, why=said)
         return page.state.releases[release]
 
-    decided: Release = book.change(
-        Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
-    )
-    return decided
+    return book.change_release(release, run)
 
 
 def publish(book: Book, dataset: str, *, by: str, public: bool = True) -> None:

@@ -132,6 +132,13 @@ class Book:
         """Do what is asked, in one transaction of the database with its lines of the log."""
         return self._store.change(transaction)
 
+    def change_release(self, release: str, run: Callable[[Page], Release]) -> Release:
+        """Change a release, with the sums that it was charged to."""
+        changed: Release = self.change(
+            Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
+        )
+        return changed
+
     def disconnect(self) -> None:
         """Let the database go; the book may still be used afterwards."""
         self._store.close()
@@ -331,11 +338,7 @@ class Book:
             page.write("ended", who, release=release, **facts)
             return page.state.releases[release]
 
-        transaction = Transaction(
-            run, releases=(release,), places=lambda page: page.state.places(release)
-        )
-        ended: Release = self._store.change(transaction)
-        return ended
+        return self.change_release(release, run)
 
     def withdraw(self, release: str, *, by: str, why: str) -> Release:
         """Say that nothing ran of a reserved release, and give its whole charge back.
@@ -368,10 +371,7 @@ class Book:
                 raise InputError(f"release {release} is {known.status}, and stays {known.status}.")
             return page.state.releases[release]
 
-        ended: Release = self._store.change(
-            Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
-        )
-        return ended
+        return self.change_release(release, run)
 
     def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:
         """Return a journal that is the one of a release, to its last line.

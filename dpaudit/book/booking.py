@@ -32,7 +32,7 @@ from dpaudit.book import (
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify, load_certificate
 from dpaudit.plan import Plan
 from dpaudit.project.targets import find_target, parse_settings
-from dpaudit.reporting.machine.registry.renderer import (
+from dpaudit.reporting.machine.registry import (
     REGISTRY_HEAD,
     registry_record,
     registry_yaml,
@@ -41,6 +41,7 @@ from dpaudit.reporting.text import escaped
 from dpaudit.workflow import outcomes
 from dpaudit.workflow.calibrating import fitting
 from dpaudit.workflow.outcomes import in_sequence
+from dpaudit.workflow.results import unformula
 
 COLUMNS = (
     *("id", "made", "status", "dataset", "purpose", "by", "approved", "period", "plan", "ran"),
@@ -212,13 +213,8 @@ def _csv(whole: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: _harmless(v) for k, v in each.items()} for each in whole["releases"])
+    writer.writerows({k: unformula(v) for k, v in each.items()} for each in whole["releases"])
     return out.getvalue()
-
-
-def _harmless(value: Any) -> Any:
-    """Return a text that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 _SLUG, _DATE = "slug-of-the-release", "date-of-the-release"

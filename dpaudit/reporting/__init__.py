@@ -23,8 +23,8 @@ from dpaudit.reporting.card import Utility, model_card
 from dpaudit.reporting.html.page import HtmlRenderer
 from dpaudit.reporting.machine.json_text import InTotoRenderer, JsonRenderer
 from dpaudit.reporting.machine.junit import JUnitRenderer
-from dpaudit.reporting.machine.registry.renderer import RegistryRenderer
-from dpaudit.reporting.machine.sarif.renderer import SarifRenderer
+from dpaudit.reporting.machine.registry import RegistryRenderer
+from dpaudit.reporting.machine.sarif import SarifRenderer
 from dpaudit.reporting.markdown import MarkdownRenderer
 from dpaudit.reporting.pdf.renderer import PdfRenderer
 from dpaudit.reporting.plots import plot_curve, plot_rounds, plot_trade_off

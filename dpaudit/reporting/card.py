@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Finite
 from dpaudit.certificate import Certificate, Verdict
-from dpaudit.reporting.text import markdown_environment, visible
+from dpaudit.reporting.markdown import template
+from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import View, view
-from dpaudit.reporting.wording import tables, words
-from dpaudit.reporting.wording.headline import checked
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,8 @@ def model_card(
             raise InputError(f"utility has {validate.shown(each)} twice; keep one of them.")
     name = certificate.subject.name if name is None else validate.text(name=name)
     shown = view(certificate)
-    return _template().render(shown=shown, name=name, utility=utility, front=_front(shown, scores))
+    front = _front(shown, scores)
+    return template("card").render(shown=shown, name=name, utility=utility, front=front)
 
 
 def _front(shown: View, scores: Sequence[str]) -> Any:
@@ -108,12 +104,3 @@ def _front(shown: View, scores: Sequence[str]) -> Any:
 def _line(text: Any) -> str:
     """Foreign text on one line: none may look like the end of the header."""
     return visible(" ".join(str(text).split()))
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import PackageLoader
-
-    made = markdown_environment(PackageLoader("dpaudit.reporting"))
-    made.globals |= {"tables": tables, "words": words, "checked": checked}
-    return made.get_template("card.md.j2")

@@ -11,6 +11,7 @@ from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.text import markdown_environment, visible
 from dpaudit.reporting.view import comparison, tally, views
 from dpaudit.reporting.wording import tables, words
+from dpaudit.reporting.wording.headline import checked
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -31,17 +32,19 @@ class MarkdownRenderer(Renderer):
         deeper = Markup("#" if len(shown) > 1 else "")
         given = {"rows": comparison(shown), "tally": tally(shown), "deeper": deeper}
         owned = any(each.owner is not None for each in certificates)
-        return _template().render(views=shown, owned=owned, **given).rstrip() + "\n"
+        made = template("reports").render(views=shown, owned=owned, **given)
+        return f"{made.rstrip()}\n"
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A template of this package in Markdown, which knows the tables and the words of reports."""
     from jinja2 import PackageLoader
 
     made = markdown_environment(PackageLoader("dpaudit.reporting"))
     made.filters["command"] = _command
-    made.globals |= {"tables": tables, "words": words}
-    return made.get_template("reports.md.j2")
+    made.globals |= {"tables": tables, "words": words, "checked": checked}
+    return made.get_template(f"{name}.md.j2")
 
 
 def _command(line: str) -> str:

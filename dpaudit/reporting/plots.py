@@ -20,7 +20,7 @@ from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.plan import Plan
 from dpaudit.reporting.curves import densify, proved_points, trade_off
-from dpaudit.reporting.figures.privacy import rates
+from dpaudit.reporting.figures.privacy import attacked, rates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,8 +160,7 @@ def _parts(
     points = () if proved is None else proved_points(proved)
     if isinstance(of, Plan):
         points = _with_more(points, of)
-    bounds = ((each.epsilon_lower, each.delta) for each in audits)
-    attacks = sorted({(e, d) for e, d in bounds if e is not None and 0 < e < math.inf})
+    attacks = attacked(audits)
     if not (points or (claims := list(claims)) or attacks):
         raise UnsupportedError("no finite ε is proved, claimed or attacked; there is no curve.")
     return points, list(claims), attacks

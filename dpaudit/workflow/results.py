@@ -121,7 +121,7 @@ def _keys(columns: Sequence[str]) -> list[str]:
 def _csv(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_unformula(each) for each in header])
+    writer.writerow([unformula(each) for each in header])
     writer.writerows([_plain(row.get(name)) for name in header] for row in rows)
     return text.getvalue()
 
@@ -130,10 +130,10 @@ def _plain(value: Any) -> Any:
     """A whole number without a point, which is how a spreadsheet shows it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    return _unformula(value)
+    return unformula(value)
 
 
-def _unformula(value: Any) -> Any:
+def unformula(value: Any) -> Any:
     """A text as spreadsheets show it, and neither compute it nor break a row at it."""
     if not isinstance(value, str):
         return value

@@ -28,11 +28,14 @@ ROW = PrivacyUnit("row")
 
 
 def use(
-    mechanism: Mechanism, sensitivity: float = 1.0, relation: Relation | None = None, **fields: Any
+    mechanism: Mechanism,
+    sensitivity: float = 1.0,
+    relation: Relation | None = None,
+    unit: str | PrivacyUnit = "row",
+    **fields: Any,
 ) -> Invocation:
-    return Invocation(
-        mechanism, sensitivity, ROW, relation or AddRemove(), TrustModel.CENTRAL, **fields
-    )
+    about = {"unit": PrivacyUnit(str(unit)), "relation": relation or AddRemove()}
+    return Invocation(mechanism, sensitivity, **({"trust": TrustModel.CENTRAL} | about | fields))
 
 
 def repeated(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 
 from sqlalchemy import text
 
@@ -74,6 +75,16 @@ def ran(reserved, journal, times: int = 1) -> Ledger:
     return ledger
 
 
+def at_once(*work, seconds: float = 30) -> None:
+    """Do several things in threads, all of which end."""
+    threads = [threading.Thread(target=each) for each in work]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(seconds)
+        assert not each.is_alive()
+
+
 def one_by_one(store, *asked) -> None:
     """Ask in threads, each once the one before it waits in the queue behind one that is slow."""
     entered, go = threading.Event(), threading.Event()
@@ -94,22 +105,31 @@ def one_by_one(store, *asked) -> None:
         each.join(10)
 
 
-def forged(book, change):
-    """The log with one line changed, and all hashes made anew: what only an anchor would tell."""
-    with book.reading() as connection:
-        rows = connection.execute(text("SELECT line FROM log ORDER BY number")).all()
+def forged(book, event, place, value):
+    """Change all lines of a kind and make all hashes anew: what only an anchor would tell.
+
+    What stands at a place, its keys with dots between, becomes the value, or what that makes of it.
+    """
+    *way, last = (int(key) if key.isdigit() else key for key in place.split("."))
     head, new = "", []
-    for number, row in enumerate(rows):
-        record = {k: v for k, v in json.loads(row.line).items() if k != "hash"}
-        record = change(record) or record
-        line, head = chained_line(
-            {k: v for k, v in record.items() if k not in ("number", "previous")}, number, head
-        )
+    for number, text_of in enumerate(log_lines(book)):
+        record = json.loads(text_of)
+        if record["event"] == event:
+            inner = reduce(getitem, way, record)
+            inner[last] = value(inner[last]) if callable(value) else value
+        facts = {k: v for k, v in record.items() if k not in ("number", "previous", "hash")}
+        line, head = chained_line(facts, number, head)
         new.append({"number": number, "line": line.decode().rstrip("\n")})
     with book.store.transaction(writes=True) as connection:
         update = "UPDATE log SET line = :line WHERE number = :number"
         connection.execute(text(update), new)
         connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})
+
+
+def log_lines(book):
+    """The lines of the log, as they were written."""
+    with book.reading() as connection:
+        return connection.execute(text("SELECT line FROM log ORDER BY number")).scalars().all()
 
 
 def edited(book, statement, **given):

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from audit_records import attack
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa, x25519
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpaudit import (
-    AuditRecord,
     FileAnchor,
     Finding,
     Laplace,
@@ -75,19 +75,9 @@ P = 2**255 - 19
 
 
 def audit(epsilon_lower, *, refuted=False, **changes):
-    facts = {
-        "refuted": refuted,
-        "method": "white-box likelihood ratio",
-        "claim_epsilon": 1.0,
-        "delta": 0.0,
-        "epsilon_lower": epsilon_lower,
-        "confidence": 0.999,
-        "runs": 20_000,
-        "event": "release ≥ 1.5",
-        "seed": 1,
-        "pair": [2.0, -2.0],
-    }
-    return AuditRecord(**(facts | changes))
+    usual = {"method": "white-box likelihood ratio", "confidence": 0.999, "runs": 20_000}
+    usual |= {"event": "release ≥ 1.5", "pair": [2.0, -2.0]}
+    return attack(refuted=refuted, epsilon_lower=epsilon_lower, **(usual | changes))
 
 
 AUTHORS_ERROR = Finding(

@@ -2,16 +2,13 @@
 
 from functools import cache
 
+from accounting_builders import use
+
 from dpaudit import (
-    AddRemove,
-    AuditRecord,
     Finding,
-    Invocation,
     Laplace,
     Plan,
-    PrivacyUnit,
     Severity,
-    TrustModel,
     certify,
 )
 from dpaudit.certificate import SubjectRecord
@@ -27,35 +24,13 @@ def status(certificate, rule):
 
 
 def made(mechanism, *, claim=None, delta=None, name="a:B", findings=(), **fields):
-    facts = {
-        "sensitivity": 1.0,
-        "unit": PrivacyUnit("user"),
-        "relation": AddRemove(),
-        "trust": TrustModel.CENTRAL,
-    }
-    plan = Plan.of(Invocation(mechanism, **(facts | fields)))
+    plan = Plan.of(use(mechanism, **({"unit": "user"} | fields)))
     return certify(plan, subject=SubjectRecord(name), claim=claim, delta=delta, findings=findings)
 
 
 @cache
 def simple():
     return made(Laplace(1.0))
-
-
-def attack(**fields):
-    facts = {
-        "refuted": False,
-        "method": "m",
-        "claim_epsilon": 1.0,
-        "delta": 0.0,
-        "epsilon_lower": 0.1,
-        "confidence": 0.99,
-        "runs": 100,
-        "event": None,
-        "seed": 1,
-        "pair": None,
-    }
-    return AuditRecord(**(facts | fields))
 
 
 def finding(rule, severity=Severity.WARNING):

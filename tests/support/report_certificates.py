@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from audit_records import attack
 from seals import SEAL, sealed
 
 from dpaudit import (
     AddRemove,
-    AuditRecord,
     Claim,
     Finding,
     Gaussian,
@@ -55,8 +55,6 @@ def invocation(mechanism, **fields):
 def audit(*, refuted, epsilon_lower, **fields):
     given = {
         "method": "black-box, event chosen on a pilot",
-        "claim_epsilon": 1.0,
-        "delta": 0.0,
         "confidence": 0.999999,
         "runs": 123457,
         "event": "release ≥ 3.2101",
@@ -65,7 +63,7 @@ def audit(*, refuted, epsilon_lower, **fields):
         "power": "noise 20 % too small would have been detected with probability 0.93",
         "details": {"hits_x": 51234},
     }
-    return AuditRecord(refuted=refuted, epsilon_lower=epsilon_lower, **(given | fields))
+    return attack(refuted=refuted, epsilon_lower=epsilon_lower, **(given | fields))
 
 
 FULL_RUN = {

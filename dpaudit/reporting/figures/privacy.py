@@ -7,7 +7,7 @@ hits against false alarms of its attack; and what a run recorded for its owner.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def figures(certificate: Certificate) -> tuple[Figure, ...]:
     """The privacy and trade-off curves; none where there is neither proof nor attack."""
     proved = certificate.guarantee
     points = () if proved is None else proved_points(proved)
-    if not points and (certificate.claim is None or not _attacks(certificate)):
+    if not points and (certificate.claim is None or not attacked(certificate.audits)):
         return ()
     return (_privacy_curve(certificate, points), _trade_off_curve(certificate, points))
 
@@ -43,14 +43,14 @@ def rates() -> Floats:
     return np.unique(grid)
 
 
-def _attacks(certificate: Certificate) -> list[tuple[float, float]]:
-    """Finite, positive lower bounds of the audits, as (ε, δ)."""
-    bounds = ((a.epsilon_lower, a.delta) for a in certificate.audits)
+def attacked(audits: Iterable[AuditRecord]) -> list[tuple[float, float]]:
+    """Finite, positive lower bounds of audits, as (ε, δ)."""
+    bounds = ((a.epsilon_lower, a.delta) for a in audits)
     return sorted({(e, d) for e, d in bounds if e is not None and 0 < e < math.inf})
 
 
 def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
-    claim, proved, attacks = certificate.claim, certificate.guarantee, _attacks(certificate)
+    claim, proved, attacks = certificate.claim, certificate.guarantee, attacked(certificate.audits)
     deltas = [p.delta for p in points] + [d for _, d in attacks]
     stated = () if claim is None else claim.points
     deltas += [point.delta for point in stated]
@@ -95,7 +95,7 @@ def _in_words(certificate: Certificate) -> str:
         parts.append(f"The guarantee is ε = {up(proved.epsilon)} at δ = {plain(proved.delta)}")
     if claim is not None:
         parts.append(f"the claim is {claim}")
-    attacks = _attacks(certificate)
+    attacks = attacked(certificate.audits)
     if any(audit.epsilon_lower == math.inf for audit in certificate.audits):
         parts.append("an attack, which cannot be drawn, shows that no finite ε holds")
     elif attacks:
@@ -106,7 +106,7 @@ def _in_words(certificate: Certificate) -> str:
 
 
 def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
-    claim, attacks, grid = certificate.claim, _attacks(certificate), rates()
+    claim, attacks, grid = certificate.claim, attacked(certificate.audits), rates()
     toss = np.array([0.0, 1.0])
     lines = [Line(toss, 1 - toss, Ink.MUTED, (1, 3))]
     legend = [Key(Mark.LINE, Ink.MUTED, "coin toss: nothing is learnt", (1, 3))]

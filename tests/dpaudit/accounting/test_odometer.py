@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from accounting_builders import use
 from scipy import stats
 
 from dpaudit import (
@@ -24,10 +25,6 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, PureBlackBox
 
 FACTS = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
-
-
-def use(mechanism, **facts) -> Invocation:
-    return Invocation(mechanism, 1.0, *FACTS, **facts)
 
 
 def test_nothing_is_spent_before_the_first_release():

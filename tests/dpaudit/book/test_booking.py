@@ -11,13 +11,12 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import yaml
-from booking import ABOUT, ask, edited, filled, gaussian
+from audit_records import attack
+from booking import ABOUT, ask, edited, filled, gaussian, log_lines
 from booking import ran as released
 from jsonschema import Draft7Validator
-from sqlalchemy import text
 
 from dpaudit import (
-    AuditRecord,
     Claim,
     FloatNoise,
     Gaussian,
@@ -212,11 +211,7 @@ PLAN = gaussian(2.0, count=2)
 CERTIFICATE = certify(
     PLAN, subject=SubjectRecord("mine:Own", {}, "ab" * 32), claim=Claim(5.0, 1e-6)
 )
-AUDIT = AuditRecord(
-    **{"refuted": True, "method": "white-box", "claim_epsilon": 5.0, "delta": 1e-6},
-    **{"epsilon_lower": 9.0, "confidence": 0.99, "runs": 1000, "event": None, "seed": 1},
-    pair=[0, 1],
-)
+AUDIT = attack(refuted=True, claim_epsilon=5.0, delta=1e-6, epsilon_lower=9.0)
 
 
 def older(record):
@@ -244,9 +239,7 @@ def ran(book, folder, name, change=lambda record: None):
 
 
 def last_line(book):
-    with book.reading() as connection:
-        asked = text("SELECT line FROM log ORDER BY number DESC LIMIT 1")
-        return json.loads(connection.execute(asked).scalar_one())
+    return json.loads(log_lines(book)[-1])
 
 
 def test_what_holds_holds_and_what_an_older_accountant_said_does_not(book, tmp_path):

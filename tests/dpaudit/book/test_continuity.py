@@ -1,16 +1,18 @@
-"""A book goes on from where it was seen."""
+"""A book goes on from where it was seen; a clock that leaps opens no budget by itself."""
 
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 
 import pytest
-from booking import ask, filled, laplace
+from booking import ask, filled, laplace, log_lines
 from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
-from dpaudit.base.errors import DpAuditError, TamperedError
-from dpaudit.book import Book, BudgetRecord, limit_of, verify_book
+from dpaudit.base.errors import DpAuditError, InputError, TamperedError
+from dpaudit.book import Book, BudgetRecord, limit_of, set_clock, verify_book
+from dpaudit.book.limits import longest_pause
 
 PLAN = laplace(2.0)
 """Half of the budget."""
@@ -104,3 +106,28 @@ def test_a_rest_of_one_period_and_a_budget_for_ever_ask_nobody(book, clock):
     book.add(BudgetRecord("yearly", "visits", limit_of({"epsilon": 1.0}), "year"), by="officer")
     clock.move(days=366)
     ask(book, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("window", "days"), [("year", 366), ("month", 31), ("day", 31), ("90 days", 90)]
+)
+def test_a_leap_of_the_clock_opens_no_budget(book, clock, window, days):
+    filled(book, window, epsilon=1.0)
+    assert longest_pause(window) == days
+    ask(book, laplace(1.0))
+    clock.move(days=days + 1)
+    before = log_lines(book)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{days + 1} days after the last line"):
+            ask(book, PLAN)
+        with pytest.raises(InputError, match=f"dpaudit book clock {clock.now.date()}"):
+            book.retire("main", by="eve", why="to move the time")
+    assert log_lines(book) == before
+    with pytest.raises(InputError, match="must be the clock's day"):
+        set_clock(book, clock.now.date() + timedelta(days=1), by="officer")
+    set_clock(book, clock.now.date(), by="officer")
+    ask(book, PLAN)
+    verify_book(book)
+    said = [line for line in log_lines(book) if '"event":"clock"' in line]
+    assert len(said) == 1
+    assert '"by":"officer"' in said[0]

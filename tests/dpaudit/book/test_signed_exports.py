@@ -78,8 +78,9 @@ def test_what_goes_together_is_told(call):
         code, out, err = call(*words)
         assert (code, out, told in err) == (3, "", True), (words, err)
     Path("a.csv").write_text("edited")
-    code, _, err = call("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "b.dsse.json")
-    assert (code, "differs from the export that was signed" in err) == (3, True)
+    call("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "b.dsse.json").refuses(
+        "differs from the export that was signed"
+    )
 
 
 def test_a_policy_of_exports(book, call):
@@ -104,8 +105,7 @@ def test_a_policy_of_exports(book, call):
     assert "has had 1 lines since; the policy wants the newest" in call(*words)[2]
     for lines, told in ((6, "were dropped, or its head was edited"), (9, "were dropped")):
         edited(book, f"UPDATE head SET lines = {lines}")
-        code, _, err = call(*words)
-        assert (code, told in err) == (3, True), err
+        call(*words).refuses(told)
     Path("p.toml").write_text("book = ['ana']")
     assert "must be 32 hexadecimal digits" in call(*words)[2]
 
@@ -121,8 +121,7 @@ def test_a_policy_of_exports(book, call):
 def test_tables_that_the_log_contradicts_are_not_signed(book, call, statement):
     words = ("book", "export", "-o", "a.json", "--sign", "ana.pem")
     edited(book, statement)
-    code, _, err = call(*words)
-    assert (code, "tables are not what its log adds up to; nothing is signed" in err) == (3, True)
+    call(*words).refuses("tables are not what its log adds up to; nothing is signed")
     assert not Path("a.json").exists()
 
 
@@ -138,8 +137,7 @@ def test_whoever_signs_second_may_ask_the_book(book, call):
     beside = "a.json.dsse.json"
     Path(beside).write_text(signed.to_json())
     words = ("sign", beside, "--key", "ben.pem", "-o", beside)
-    code, _, err = call(*words, "--book", "book.db")
-    assert (code, "is not what the book's log added up to at line 6" in err) == (3, True), err
+    call(*words, "--book", "book.db").refuses("is not what the book's log added up to at line 6")
     assert call("sign", "a.json", *words[2:], "--book", "book.db")[0] == 3
     assert call(*words)[0] == 0  # who does not ask takes the first one's word
     assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0

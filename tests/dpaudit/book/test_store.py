@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from book_clients import reserve_many, start, told_in
-from booking import ask, filled, gaussian, laplace, one_by_one
+from booking import ask, at_once, filled, gaussian, laplace, one_by_one
 
 from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.book import Book, BudgetRecord, databases, limit_of, remaining_budgets, verify_book
@@ -131,11 +131,7 @@ def test_a_budget_counts_what_was_reserved_while_it_waited(book):
 def test_more_wait_than_one_transaction_takes(book, monkeypatch):
     monkeypatch.setattr("dpaudit.book.store._MOST_AT_ONCE", 2)
     filled(book, epsilon=1000.0)
-    asked = [threading.Thread(target=ask, args=(book, PLAN)) for _ in range(12)]
-    for each in asked:
-        each.start()
-    for each in asked:
-        each.join(20)
+    at_once(*[partial(ask, book, PLAN)] * 12)
     assert verify_book(book)["releases"] == 12
 
 
@@ -285,11 +281,7 @@ def test_several_make_the_book_at_once(url):
         waiting.wait(10)
         made.append(Book.create(url, by="officer"))
 
-    threads = [threading.Thread(target=make) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(20)
+    at_once(*[make] * 4)
     assert len(made) == 4
     assert len({verify_book(each)["book"] for each in made}) == 1
     for each in made:

@@ -3,12 +3,12 @@ import math
 from dataclasses import replace
 
 import pytest
+from audit_records import attack
 from examples import Answers, gaussian_invocation, response_plan
 
 from dpaudit import Claim, Finding, Opaque, Plan, Severity, Verdict
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.certificate import (
-    AuditRecord,
     Certificate,
     Rehearsal,
     SubjectRecord,
@@ -22,18 +22,7 @@ from dpaudit.certificate.verdicts import beyond_proof
 from dpaudit.mechanisms import ExponentialMechanism, StableHistogram
 
 SUBJECT = SubjectRecord("tests:Answers")
-AUDIT = AuditRecord(
-    refuted=True,
-    method="threshold",
-    claim_epsilon=1.0,
-    delta=0.0,
-    epsilon_lower=1.7,
-    confidence=0.95,
-    runs=100,
-    event="y ≥ 1",
-    seed=1,
-    pair=[2, -2],
-)
+AUDIT = attack(refuted=True, epsilon_lower=1.7, confidence=0.95, event="y ≥ 1", pair=[2, -2])
 
 
 def test_certified_exactly():

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, use
+from audit_records import attack
+from gaussian_truth import gaussian_delta
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
@@ -15,7 +17,6 @@ from dpaudit.accounting.closed_forms.additive import GaussianComposition
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import (
-    AuditRecord,
     Certificate,
     Claim,
     SubjectRecord,
@@ -122,11 +123,6 @@ class Chords:
         return Interval(None, float(np.interp(math.exp(epsilon), self.points, self.deltas)))
 
 
-def gaussian_delta(epsilon: float) -> float:
-    """Balle and Wang 2018, Equation (6), at μ = 1."""
-    return norm.cdf(0.5 - epsilon) - math.exp(epsilon) * norm.cdf(-0.5 - epsilon)
-
-
 def test_what_is_more_between_the_points_alone_is_found():
     above, below = Chords(1 - 1e-6), Chords(0.9)
     assert excess_over_normal(above, 1.0, Chords.SLACK) is not None
@@ -188,7 +184,8 @@ KINDS = [
 
 
 def audit(*, lower, delta, tested=9.0, refuted=False):
-    return AuditRecord(refuted, "threshold", tested, delta, lower, 0.95, 100, None, 1, [0, 1])
+    given = {"claim_epsilon": tested, "epsilon_lower": lower, "delta": delta}
+    return attack(refuted=refuted, confidence=0.95, **given)
 
 
 @pytest.mark.parametrize("stated", KINDS, ids=str)

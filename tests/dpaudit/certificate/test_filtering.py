@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from accounting_builders import use
 
 from dpaudit import BudgetExceededError, Claim, FloatNoise, Gaussian, Laplace, Ledger, Plan
 from dpaudit.accounting import AdaptiveFilter, RenyiFilter, ZcdpFilter, guarantee
@@ -21,7 +22,7 @@ from dpaudit.certificate import (
     verify,
 )
 from dpaudit.cli.main import _outcome
-from dpaudit.plan import AddRemove, Invocation, PrivacyUnit, TrustModel
+from dpaudit.plan import AddRemove, PrivacyUnit, TrustModel
 from dpaudit.signing.policy import Limit, Policy
 
 ABOUT = PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL
@@ -29,7 +30,7 @@ TRAINING = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, epochs=100)
 
 
 def plan_of(mechanism, count: int) -> Plan:
-    return Plan.of(Invocation(mechanism, 1.0, *ABOUT, count=count, at="sums"))
+    return Plan.of(use(mechanism, count=count, at="sums"))
 
 
 def ended(plan: Plan, budget) -> FilterRecord:

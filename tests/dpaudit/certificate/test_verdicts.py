@@ -3,29 +3,20 @@
 from dataclasses import replace
 
 import pytest
+from audit_records import attack
 from examples import gaussian_invocation, response_plan
 
 from dpaudit import Claim, Finding, Opaque, Plan, Severity, TamperedError, Verdict
-from dpaudit.certificate import AuditRecord, SubjectRecord, certify, verify
+from dpaudit.certificate import SubjectRecord, certify, verify
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
 
 SUBJECT = SubjectRecord("tests:Answers")
 
 
 def audit(*, tested, lower, refuted=None, delta=0.0, **fields):
-    given = {
-        "refuted": lower > tested if refuted is None else refuted,
-        "method": "threshold",
-        "claim_epsilon": tested,
-        "delta": delta,
-        "epsilon_lower": lower,
-        "confidence": 0.95,
-        "runs": 100,
-        "event": None,
-        "seed": 1,
-        "pair": [2, -2],
-    }
-    return AuditRecord(**(given | fields))
+    refuted = lower > tested if refuted is None else refuted
+    stated = {"claim_epsilon": tested, "delta": delta, "epsilon_lower": lower, "confidence": 0.95}
+    return attack(refuted=refuted, **(stated | fields))
 
 
 def judged(claim, *audits, findings=()):

@@ -39,9 +39,7 @@ def plan(epsilon=5):
 
 
 def test_certify_a_plan(call):
-    code, out, _ = call("certify", plan(), "--json")
-    answer = json.loads(out)
-    assert code == 0
+    answer = call("certify", plan(), "--json").record(0)
     assert answer["verdict"] == "certified"
     assert answer["claim"] == {"epsilon": 5.0, "delta": 1e-5, "source": ""}
     assert answer["guarantee"]["epsilon"] == pytest.approx(4.98331, abs=1e-4)
@@ -57,17 +55,14 @@ def test_an_exceeded_claim_is_exit_1(call):
     assert json.loads(out)["verdict"] == "unproven"
     code, out, _ = call("certify", plan(epsilon=4), "-o", "c.json")
     assert "unproven: the claim is exceeded" in out
-    code, out, _ = call("verify", "c.json")
-    assert code == 0
-    assert "valid, and it says: unproven" in out
+    call("verify", "c.json").says(0, "valid, and it says: unproven")
 
 
 def test_what_the_checker_proves_decides_where_that_is_wanted(call):
     assert call("certify", plan(), "--checked", "-o", "made.json")[0] == 0
     record = json.loads(Path("made.json").read_text())
     assert record["checked"]["epsilon"] == pytest.approx(record["guarantee"]["epsilon"], rel=1e-3)
-    code, out, _ = call("verify", "made.json", "--checked")
-    assert (code, "independently: the checker proves ε ≤" in out) == (0, True)
+    call("verify", "made.json", "--checked").says(0, "independently: the checker proves ε ≤")
     sampled = GAUSSIAN.format(epsilon=2.25).replace("sigma = 20", "sigma = 1")
     Path("near.toml").write_text(
         sampled.replace("500", '30\nsampling = { scheme = "poisson", rate = 0.05 }')
@@ -97,8 +92,7 @@ def test_a_card_is_written_of_what_verifies_and_replaces_nothing(call):
     assert call("card", "made.json", "--name", "a model", "--utility", "accuracy=0.85,0.91")[0] == 0
     card = Path("README.md").read_text()
     assert "# Model card of a model\n\n**✓ Certified: the plan.** If the code does" in card
-    code, _, err = call("card", "made.json")
-    assert (code, "exists already" in err) == (3, True)
+    call("card", "made.json").refuses("exists already")
     assert Path("README.md").read_text() == card
     assert call("card", "made.json", "-o", "model/card/README.md")[0] == 0
     assert "# Model card of plan.toml" in Path("model/card/README.md").read_text()
@@ -111,9 +105,7 @@ def test_an_opaque_plan_is_exit_2(call):
         '[plan]\nrelation = "replace-one"\n[[invocation]]\nmechanism = "opaque"\n'
         'label = "sketch"\nepsilon = 1\n'
     )
-    code, out, _ = call("certify", "p.toml", "--json")
-    assert code == 2
-    answer = json.loads(out)
+    answer = call("certify", "p.toml", "--json").record(2)
     assert answer["verdict"] == "unproven"
     assert answer["guarantee"] is None
 
@@ -127,9 +119,7 @@ def test_every_accountant_bounds_the_exact_value(call, accountant):
 
 
 def test_subjects_take_settings(call):
-    code, out, _ = call("certify", "examples:Answers", "--set", "epsilon=1", "--json")
-    assert code == 0
-    answer = json.loads(out)
+    answer = call("certify", "examples:Answers", "--set", "epsilon=1", "--json").record(0)
     assert answer["guarantee"]["epsilon"] == 1.0
     assert answer["guarantee"]["delta"] == 0.0
     assert answer["subject"]["configuration"] == {"epsilon": 1, "users": 3}
@@ -138,11 +128,9 @@ def test_subjects_take_settings(call):
 
 
 def test_run_writes_ledger_certificate_and_report(call):
-    code, out, _ = call(
+    answer = call(
         "run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", "here", "--json"
-    )
-    assert code == 0
-    answer = json.loads(out)
+    ).record(0)
     assert answer["run"]["summary"]["releases"] == 3
     assert answer["seed"] == 3
     assert "seeded-noise" in [finding["rule"] for finding in answer["findings"]]
@@ -152,12 +140,10 @@ def test_run_writes_ledger_certificate_and_report(call):
         "report.html",
     ]
     assert call("verify", "here/certificate.json")[0] == 0
-    code, out, _ = call("verify", "here/ledger.jsonl", "--json")
-    assert code == 0
-    assert json.loads(out)["releases"] == 3
-    code, _, err = call("run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", "here")
-    assert code == 3
-    assert "exists already" in err
+    assert call("verify", "here/ledger.jsonl", "--json").record(0)["releases"] == 3
+    call("run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", "here").refuses(
+        "exists already"
+    )
 
 
 def test_secure_noise_has_no_float_finding_and_no_seed(call):
@@ -176,23 +162,21 @@ def test_secure_noise_has_no_float_finding_and_no_seed(call):
 
 
 def test_float_noise_of_a_deployment_is_chosen_and_told(call):
-    code, out, _ = call(
+    answer = call(
         "run", "examples:Answers", "--data", "numbers", "--float-noise", "-o", "here", "--json"
-    )
-    assert code == 0
-    answer = json.loads(out)
+    ).record(0)
     assert [each["rule"] for each in answer["findings"]] == ["float-noise", "float-sampler"]
     assert not answer["run"]["ledger"]["seeded"]
-    code, _, err = call("run", "examples:Answers", "--seed", 3, "--float-noise")
-    assert code == 3
-    assert "float_noise is given with a seed" in err
+    call("run", "examples:Answers", "--seed", 3, "--float-noise").refuses(
+        "float_noise is given with a seed"
+    )
 
 
 def test_a_deployment_without_exact_samplers_is_told_which_extra(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.measurements", None)
-    code, _, err = call("run", "examples:Answers", "--data", "numbers")
-    assert code == 3
-    assert "install it with pip install 'dpaudit[secure]'" in err
+    call("run", "examples:Answers", "--data", "numbers").refuses(
+        "install it with pip install 'dpaudit[secure]'"
+    )
     assert not Path("out/ledger.jsonl").exists()
 
 
@@ -208,25 +192,20 @@ def test_certificate_and_ledger_belong_together(call):
         (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "goes with a certificate"),
         (("a/certificate.json", "--anchor", "a.anchor"), "without a ledger"),
     ]:
-        code, _, err = call("verify", *arguments)
-        assert code == 3
-        assert message in err
+        call("verify", *arguments).refuses(message)
     made = load_certificate("a/certificate.json")
     assert made.run is not None
     for name, other in (("journal", "0" * 32), ("lines", 99)):
         run = made.run | {"ledger": made.run["ledger"] | {name: other}}
         replace(made, run=run).save(Path("a/other.json"))
-        code, _, err = call("verify", "a/other.json", "--ledger", "a/ledger.jsonl")
-        assert (code, f"differ in {name}" in err) == (3, True)
+        call("verify", "a/other.json", "--ledger", "a/ledger.jsonl").refuses(f"differ in {name}")
     lines = Path("a/ledger.jsonl").read_text().splitlines(keepends=True)
     Path("a/ledger.jsonl").write_text("".join(lines[:-2]))
     assert call("verify", "a/ledger.jsonl")[0] == 0  # the chain alone cannot tell
-    code, _, err = call("verify", "a/ledger.jsonl", "--anchor", "a.anchor")
-    assert code == 3
-    assert "last lines were dropped" in err
-    code, _, err = call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")
-    assert code == 3
-    assert "differ in head: the ledger is not the whole of that run, or of another" in err
+    call("verify", "a/ledger.jsonl", "--anchor", "a.anchor").refuses("last lines were dropped")
+    call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl").refuses(
+        "differ in head: the ledger is not the whole of that run, or of another"
+    )
 
 
 def test_what_is_verified_is_told_in_words(capsys):
@@ -248,9 +227,9 @@ def test_the_same_seed_gives_the_same_run(call):
 
 
 def test_a_run_that_does_less_than_its_plan_says_so(call):
-    code, out, _ = call("run", "examples:Careless", "--data", "numbers", "--seed", "0", "--json")
-    assert code == 0
-    record = json.loads(out)
+    record = call("run", "examples:Careless", "--data", "numbers", "--seed", "0", "--json").record(
+        0
+    )
     (note,) = (each for each in record["findings"] if each["rule"] == "less-than-declared")
     assert note["severity"] == "note"
     assert "laplace at 'answer' is declared 3 times and ran 2 times" in note["message"]
@@ -259,9 +238,9 @@ def test_a_run_that_does_less_than_its_plan_says_so(call):
 
 
 def test_a_run_that_releases_nothing_is_exit_1(call):
-    code, _, err = call("run", "examples:Idle", "--data", "numbers", "--no-rehearsal", "-o", "to")
-    assert code == 1
-    assert "laplace at 'answer' is declared 3 times and ran 0 times; declare what runs" in err
+    call("run", "examples:Idle", "--data", "numbers", "--no-rehearsal", "-o", "to").refuses(
+        "laplace at 'answer' is declared 3 times and ran 0 times; declare what runs", code=1
+    )
     assert not list(Path("to").glob("*"))
 
 
@@ -274,18 +253,14 @@ def test_verify_tolerates_a_cut_last_line_and_says_so(call):
     assert "last line was cut off" in err
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:1] + lines[2:]))
-    code, _, err = call("verify", path)
-    assert code == 3
-    assert "line 2 of the journal does not follow line 1" in err
+    call("verify", path).refuses("line 2 of the journal does not follow line 1")
 
 
 def test_verify_detects_an_edited_certificate(call):
     call("certify", plan(), "-o", "c.json")
     text = Path("c.json").read_text()
     Path("c.json").write_text(text.replace('"count": 500', '"count": 5'))
-    code, _, err = call("verify", "c.json")
-    assert code == 3
-    assert "certificate was edited" in err
+    call("verify", "c.json").refuses("certificate was edited")
 
 
 def forge(name, **changes):
@@ -305,9 +280,7 @@ def test_a_forged_certificate_is_neither_verified_nor_reported(call, changes, me
     call("certify", plan(), "-o", "c.json")
     forge("c.json", **changes)
     for words in (["verify"], ["report", "-o", "c.html"], ["card", "-o", "c.md"]):
-        code, _, err = call(*words, "c.json")
-        assert code == 3
-        assert message in err
+        call(*words, "c.json").refuses(message)
     assert not Path("c.html").exists()
     assert not Path("c.md").exists()
 
@@ -322,10 +295,10 @@ def test_verify_says_that_audits_are_not_run_again(call):
 
 def test_a_second_opinion_agrees(call):
     call("certify", plan(), "-o", "c.json")
-    code, out, err = call("verify", "c.json", "--second-opinion")
-    assert (code, err) == (0, "")
-    assert "they agree within 1%" in " ".join(out.split())
-    record = json.loads(call("verify", "c.json", "--second-opinion", "--json")[1])
+    told = call("verify", "c.json", "--second-opinion")
+    told.says(0, "they agree within 1%")
+    assert told.err == ""
+    record = call("verify", "c.json", "--second-opinion", "--json").record(0)
     assert record["second_opinion"]["agrees"] is True
     assert record["second_opinion"]["epsilon"] == pytest.approx(4.98331, rel=0.01)
     assert "second_opinion" not in json.loads(call("verify", "c.json", "--json")[1])
@@ -354,9 +327,7 @@ def test_a_second_opinion_in_a_report(call):
 
 def test_a_ledger_has_no_second_opinion(call):
     call("run", "examples:Answers", "--data", "numbers", "-o", "here")
-    code, _, err = call("verify", "here/ledger.jsonl", "--second-opinion")
-    assert code == 3
-    assert "it goes with a certificate" in err
+    call("verify", "here/ledger.jsonl", "--second-opinion").refuses("it goes with a certificate")
 
 
 @pytest.mark.parametrize("command", ["certify", "verify"])
@@ -374,17 +345,13 @@ def test_report_of_several(call):
     for epsilon in ("1.0", "2.0"):
         settings = ("--set", f"epsilon={epsilon}", "-o", f"{epsilon}.json")
         call("certify", "examples:Answers", *settings)
-    code, out, _ = call("report", "1.0.json", "2.0.json", "-o", "all.pdf")
-    assert code == 0
-    assert "wrote all.pdf" in out
+    call("report", "1.0.json", "2.0.json", "-o", "all.pdf").says(0, "wrote all.pdf")
     assert Path("all.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_report_of_a_folder(call):
     Path("made").mkdir()
-    code, _, err = call("report", "made", "-o", "all.md")
-    assert code == 3
-    assert "'made' holds no certificate" in err
+    call("report", "made", "-o", "all.md").refuses("'made' holds no certificate")
     for name in ("a", "b"):
         call("certify", "examples:Answers", "-o", f"made/{name}.json")
     Path("made/other.json").write_text("{}")
@@ -435,9 +402,7 @@ def attack(call, target, *more, epsilon=1, runs=2000):
 
 def test_audit_of_a_correct_function(call, functions):
     for name in ("good", "batch"):
-        code, out, _ = attack(call, f"{functions}:{name}")
-        answer = json.loads(out)
-        assert code == 0
+        answer = attack(call, f"{functions}:{name}").record(0)
         assert answer["verdict"] == "not-refuted"
         assert 0.5 < answer["epsilon_lower"] <= 1.0
         assert answer["confidence"] == 0.95
@@ -455,9 +420,7 @@ def test_what_a_function_prints_does_not_spoil_the_answer(call, functions):
 
 
 def test_audit_of_a_wrong_function(call, functions):
-    code, out, _ = attack(call, f"{functions}:half", "-o", "c.json")
-    answer = json.loads(out)
-    assert code == 1
+    answer = attack(call, f"{functions}:half", "-o", "c.json").record(1)
     assert answer["verdict"] == "refuted"
     assert answer["epsilon_lower"] > 1
     assert json.loads(Path("c.json").read_text())["verdict"] == "refuted"
@@ -465,12 +428,10 @@ def test_audit_of_a_wrong_function(call, functions):
 
 
 def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
-    code, out, _ = call("audit", "examples:Answers", "--runs", 2000, "--seed", 1, "--json")
-    answer = json.loads(out)
-    assert code == 0
+    answer = call("audit", "examples:Answers", "--runs", 2000, "--seed", 1, "--json").record(0)
     assert answer["claim_epsilon"] == 1.0
     assert answer["pair"] == {"x": 2.0, "x_prime": -2.0}
-    code, out, _ = call(
+    code, _, _ = call(
         "audit", "examples:Answers", "--epsilon", 0.3, "--runs", 2000, "--seed", 1, "--json",
         "-o", "c.json",
     )  # fmt: skip
@@ -530,11 +491,9 @@ def test_bad_input_is_exit_3_and_one_sentence(call, arguments, message):
     ],
 )
 def test_bad_functions_and_pairs(call, functions, name, pair, message):
-    code, _, err = call(
-        "audit", f"{functions}:{name}", "--pair", *pair, "--epsilon", 1, "--runs", 500
+    call("audit", f"{functions}:{name}", "--pair", *pair, "--epsilon", 1, "--runs", 500).refuses(
+        message
     )
-    assert code == 3
-    assert message in err
 
 
 @pytest.mark.parametrize(
@@ -566,22 +525,16 @@ def test_workers_and_a_journal_change_nothing(call, functions):
 
 
 def test_an_audit_needs_a_subject(call):
-    code, _, err = call("audit")
-    assert code == 3
-    assert "SUBJECT" in err
+    call("audit").refuses("SUBJECT")
 
 
 def test_a_module_that_fails_to_import_is_one_sentence(call):
     Path("broken.py").write_text("raise SystemExit('boom')")
-    code, _, err = call("audit", "broken.py:f", "--pair", "0", "1", "--epsilon", "1")
-    assert code == 3
-    assert "boom" in err
+    call("audit", "broken.py:f", "--pair", "0", "1", "--epsilon", "1").refuses("boom")
 
 
 def test_list(call):
-    code, out, _ = call("list", "--json")
-    content = json.loads(out)
-    assert code == 0
+    content = call("list", "--json").record(0)
     names = {item["name"] for item in content["subjects"]}
     assert {"private_bo.local:LDPMoMAGPUCB", "private_bo.own:LocalStudy"} < names
     assert "gaussian" in [item["name"] for item in content["mechanisms"]]
@@ -670,32 +623,26 @@ def test_groups_of_units_are_told(call):
     )
     text = GAUSSIAN.format(epsilon=5) + group.format(1) + group.format(2).split("[[")[0]
     Path("plan.toml").write_text(text)
-    code, out, _ = call("certify", "plan.toml")
-    assert code == 0
-    told = " ".join(out.split())
-    assert "500 in all; group round 1" in told
-    assert "groups 2, and no row belongs to two" in told
+    told = call("certify", "plan.toml")
+    told.says(0, "500 in all; group round 1", "groups 2, and no row belongs to two")
 
 
 def test_a_plan_alone_says_in_one_line_what_it_rests_on(call):
-    _, out, _ = call("certify", plan())
-    assert "the proof assumes code that does what the plan declares" in " ".join(out.split())
-    assert "not applicable" not in out
+    told = call("certify", plan())
+    told.says(0, "the proof assumes code that does what the plan declares")
+    assert "not applicable" not in told.out
 
 
 def test_of_code_each_premise_is_told_with_what_it_rests_on(call):
     bounded = "tests.benchmarks.wrong_subjects.kept:OutliersRemoved"
-    _, made, _ = call("certify", bounded, "-o", "certificate.json")
-    _, found, _ = call("verify", "certificate.json")
-    row = (
+    rows = (
         "assumed values within the sensitivity (on: each value from its own unit's data alone; "
-        "units and groups as named)"
+        "units and groups as named)",
+        "assumed control flow from public facts and releases",
     )
-    for out in (made, found):
-        assert row in " ".join(out.split())
-        assert "assumed control flow from public facts and releases" in " ".join(out.split())
-    _, out, _ = call("verify", "certificate.json", "--json")
-    first, *_ = json.loads(out)["assumptions"]
+    call("certify", bounded, "-o", "certificate.json").says(0, *rows)
+    call("verify", "certificate.json").says(0, *rows)
+    first, *_ = call("verify", "certificate.json", "--json").record(0)["assumptions"]
     assert (first["standing"], first["alone"]) == ("assumed", "enforced")
     assert len(first["rests_on"]) == 2
 

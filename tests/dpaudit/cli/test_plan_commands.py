@@ -14,10 +14,10 @@ def call(call):
     """The same, whose answers have no line that is wider than the terminal."""
 
     def run(*arguments):
-        code, out, err = call(*arguments)
-        lines = [] if "--json" in arguments else out.splitlines()
+        answer = call(*arguments)
+        lines = [] if "--json" in arguments else answer.out.splitlines()
         assert all(len(line) <= 80 for line in lines)
-        return code, out, err
+        return answer
 
     return run
 
@@ -34,39 +34,31 @@ def test_a_mechanism_is_told_with_an_example_that_certifies(call):
 
 
 def test_relations_are_told_together(call):
-    code, out, _ = call("list", "--relations")
-    assert code == 0
-    assert 'relation = { kind = "metric-ball", radius = 2.0 }' in out
+    call("list", "--relations").says(0, 'relation = { kind = "metric-ball", radius = 2.0 }')
     assert len(json.loads(call("list", "--relations", "--json")[1])["kinds"]) >= 4
     assert call("list", "metricball")[0] == 3
 
 
 def test_a_selection_of_runs_is_calibrated_by_its_name(call):
     wish = ("calibrate", "private-selection", "--claim", "epsilon = 4, delta = 1e-6")
-    code, out, _ = call(*wish, "-o", "plan.toml")
-    assert (code, "sigma = 1.99777" in out) == (0, True)
+    call(*wish, "-o", "plan.toml").says(0, "sigma = 1.99777")
     assert call("certify", "plan.toml")[0] == 0
-    code, out, _ = call(*wish, "--set", 'runs={ law = "poisson", mean = 10 }')
-    assert (code, "sigma = 2.14778" in out) == (0, True)
+    call(*wish, "--set", 'runs={ law = "poisson", mean = 10 }').says(0, "sigma = 2.14778")
 
 
 def test_a_threshold_finds_the_least_noise_behind_it(call):
     wish = ("calibrate", "gaussian-histogram", "--claim", "epsilon = 1, delta = 1e-6")
-    code, out, _ = call(*wish, "--set", "threshold=90", "--set", "key_sensitivity=10")
-    assert (code, "certified" in out) == (0, True)
+    call(*wish, "--set", "threshold=90", "--set", "key_sensitivity=10").says(0, "certified")
 
 
 def test_a_calibrated_plan_is_written_and_certifies(call):
-    code, out, _ = call("calibrate", "laplace", "--accuracy", "5", "--confidence", "0.99")
-    assert code == 0
-    assert "scale = 1.08573, at most 4.99998 with 99 %" in " ".join(out.split())
-    code, out, _ = call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml")
-    assert code == 0
-    assert "scale = 4.7456" in out
-    assert "not certified" in out
-    code, out, _ = call("certify", "plan.toml")
-    assert code == 0
-    assert "advantage ≤ 0.1" in out
+    call("calibrate", "laplace", "--accuracy", "5", "--confidence", "0.99").says(
+        0, "scale = 1.08573, at most 4.99998 with 99 %"
+    )
+    call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml").says(
+        0, "scale = 4.7456", "not certified"
+    )
+    call("certify", "plan.toml").says(0, "advantage ≤ 0.1")
     answer = json.loads(call("calibrate", "plan.toml", "--json")[1])
     assert answer["claim"]["advantage"] == 0.1
     assert call("certify", "plan.toml", "--claim", "advantage = 0.05")[0] == 1
@@ -102,27 +94,20 @@ def test_an_audit_tests_what_a_claim_implies(call, claim, scale, code):
 
 def test_two_claims_are_one_too_many(call):
     Path("noise.py").write_text("def noisy(data, rng):\n    return data\n")
-    code, _, err = call(
+    call(
         *("audit", "noise.py:noisy", "--pair", "0", "1"),
         *("--claim", "mu = 1", "--epsilon", "1"),
-    )
-    assert code == 3
-    assert "keep one of them" in err
+    ).refuses("keep one of them")
 
 
 def test_a_finding_is_explained(call):
-    code, out, _ = call("explain", "float-noise")
-    assert code == 0
-    assert out.startswith("float-noise (warning)")
-    assert "What to do: Deploy with a discrete mechanism" in " ".join(out.split())
-    code, out, _ = call("explain")
-    assert code == 0
-    assert "batches-not-poisson" in out
+    told = call("explain", "float-noise")
+    assert told.out.startswith("float-noise (warning)")
+    told.says(0, "What to do: Deploy with a discrete mechanism")
+    call("explain").says(0, "batches-not-poisson")
     told = json.loads(call("explain", "--json")[1])["findings"]
     assert {each["rule"] for each in told} >= {"unproven"}
-    code, _, err = call("explain", "float-nois")
-    assert code == 3
-    assert "did you mean 'float-noise'?" in err
+    call("explain", "float-nois").refuses("did you mean 'float-noise'?")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -132,9 +117,7 @@ def test_shells_complete_commands_and_options(call, monkeypatch, shell):
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     monkeypatch.setenv("COMP_WORDS", "dpaudit certify --del")
     monkeypatch.setenv("COMP_CWORD", "2")
-    code, out, _ = call()
-    assert code == 0
-    assert "--delta" in out
+    call().says(0, "--delta")
 
 
 def test_every_rule_of_sarif_is_explained(call):
@@ -143,9 +126,7 @@ def test_every_rule_of_sarif_is_explained(call):
         assert code == 0
         assert out == call("explain", rule)[1]
     for rule in RULES:
-        code, out, _ = call("explain", rule)
-        assert code == 0
-        assert f"{rule} is not a finding, but a rule of SARIF: " in out
+        call("explain", rule).says(0, f"{rule} is not a finding, but a rule of SARIF: ")
 
 
 def test_no_finding_is_explained_by_facts_alone():

@@ -6,9 +6,10 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from audit_records import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged import answers, attack, finding, made, simple, status
+from judged import answers, finding, made, simple, status
 
 import dpaudit
 import private_bo

@@ -7,12 +7,13 @@ import sys
 from dataclasses import replace
 
 import pytest
+from accounting_builders import use
+from audit_records import attack
 from markdown_it import MarkdownIt
 from pages import Page
 
 from dpaudit import (
     AddRemove,
-    AuditRecord,
     Claim,
     Finding,
     Gaussian,
@@ -36,13 +37,12 @@ TAGS = {"table", "caption", "b", "tr", "th", "td"}
 
 
 def plan(label=HOSTILE):
-    return Plan.of(Invocation(Gaussian(2.0), 1.0, *ABOUT, count=10, at=label))
+    return Plan.of(use(Gaussian(2.0), count=10, at=label))
 
 
 def audit(**facts):
-    known = {"refuted": False, "method": HOSTILE, "claim_epsilon": 1.0, "delta": 1e-5}
-    known |= {"epsilon_lower": 0.123456789, "confidence": 0.95, "runs": 100, "event": HOSTILE}
-    return AuditRecord(**known | {"seed": 1, "pair": None, "power": HOSTILE} | facts)
+    known = {"method": HOSTILE, "event": HOSTILE, "power": HOSTILE, "delta": 1e-5}
+    return attack(**known | {"epsilon_lower": 0.123456789, "confidence": 0.95} | facts)
 
 
 def certificate(*audits):

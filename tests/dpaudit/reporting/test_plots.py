@@ -4,19 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from accounting_builders import use
+from audit_records import attack
 from scipy.stats import norm
 
 from dpaudit import (
-    AddRemove,
-    AuditRecord,
     Claim,
     Gaussian,
     InputError,
-    Invocation,
     Laplace,
     Plan,
-    PrivacyUnit,
-    TrustModel,
     UnsupportedError,
     certify,
     guarantee,
@@ -31,12 +28,11 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
 def plan(mechanism):
-    about = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
-    return Plan.of(Invocation(mechanism, 1.0, *about))
+    return Plan.of(use(mechanism))
 
 
 def audit(epsilon_lower, delta=1e-5):
-    return AuditRecord(False, "mine", 3.0, delta, epsilon_lower, 0.95, 100, None, 1, None)
+    return attack(claim_epsilon=3.0, delta=delta, epsilon_lower=epsilon_lower)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-from guarantees import certificate_of, gaussian_epsilon
+from gaussian_truth import gaussian_delta, gaussian_epsilon
+from guarantees import certificate_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
@@ -217,11 +218,6 @@ def test_growth_ends_at_the_guarantee(certificates):
 
 
 # Curves between proved points, against the exact curves of two mechanisms
-
-
-def gaussian_delta(epsilon, mu):
-    """δ(ε) of N(μ, 1) against N(0, 1) (Balle and Wang 2018, Theorem 8)."""
-    return ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
 
 
 def gaussian_points(mu, number=40):

@@ -5,7 +5,9 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from guarantees import certificate_of, gaussian_epsilon
+from audit_records import attack
+from gaussian_truth import gaussian_epsilon
+from guarantees import certificate_of
 
 from dpaudit import (
     AddRemove,
@@ -26,7 +28,7 @@ from dpaudit import (
 )
 from dpaudit.accounting import AccountantName, Guarantee
 from dpaudit.accounting.accountant import FILTER
-from dpaudit.certificate import AuditRecord, Rehearsal, Standing, SubjectRecord, certify
+from dpaudit.certificate import Rehearsal, Standing, SubjectRecord, certify
 from dpaudit.certificate.decisions import only_assumed
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.project.audit_request import AuditRequest
@@ -173,8 +175,7 @@ def attacked(claim, **changes):
     """A function that was attacked, and of which nothing else is known."""
     given = {"epsilon_lower": 0.5, "refuted": False, "power": "Noise 20 % smaller would be found."}
     facts = {"claim_epsilon": claim.epsilon, "delta": claim.delta, **given, **changes}
-    about = {"confidence": 0.95, "runs": 500, "event": None, "seed": 1, "pair": [0, 1]}
-    record = AuditRecord(method="threshold", **facts, **about)
+    record = attack(confidence=0.95, runs=500, **facts)
     return certify(
         hypothesis(AuditRequest("code.py:f", claim=claim)).target.plan,
         subject=SubjectRecord("code.py:f"),

@@ -5,13 +5,13 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from audit_records import attack
 from examples import RESPONSE, gaussian_invocation, response_plan
 from scipy import stats
 from seals import sealed
 
 from dpaudit import (
     AddRemove,
-    AuditRecord,
     Claim,
     Finding,
     InputError,
@@ -47,19 +47,7 @@ def lacks(certificate=CERTIFICATE, signers=(ONE,), at=NOW, seen=(), **policy):
 
 
 def audit(**changes):
-    facts = {
-        "refuted": False,
-        "method": "white-box likelihood ratio",
-        "claim_epsilon": 1.0,
-        "delta": 0.0,
-        "epsilon_lower": 0.5,
-        "confidence": 0.99,
-        "runs": 1000,
-        "event": None,
-        "seed": 1,
-        "pair": [0, 1],
-    }
-    return AuditRecord(**(facts | changes))
+    return attack(**({"method": "white-box likelihood ratio", "runs": 1000} | changes))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from audited import audited
 from examples import Answers
+from gaussian_truth import gaussian_delta
 from scipy.stats import norm
 from ways import returns_upwards, way
 
@@ -476,13 +477,8 @@ sampling = { scheme = "poisson", rate = 0.1 }
 UP = 1 + 1e-9
 
 
-def delta_of(epsilon, mu=1.0):
-    """Balle and Wang 2018, Theorem 8."""
-    return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
-
-
 ADVANTAGE = 2 * norm.cdf(0.5) - 1
-POINTS = [[epsilon, float(UP * delta_of(epsilon))] for epsilon in (0.2, 0.8, 1.6, 3.0)]
+POINTS = [[epsilon, float(UP * gaussian_delta(epsilon))] for epsilon in (0.2, 0.8, 1.6, 3.0)]
 CLAIMS = {
     "mu = 1": 0.8,
     "rho = 0.5": 0.6,
@@ -490,7 +486,7 @@ CLAIMS = {
     f"tpr = {UP * norm.cdf(1 - norm.isf(0.01))}, fpr = 0.01": 0.7,
     f"advantage = {UP * ADVANTAGE}": 0.8,
     f"success = {UP * (1 + ADVANTAGE) / 2}": 0.8,
-    f"epsilon = 1, delta = {UP * delta_of(1.0)}": 0.8,
+    f"epsilon = 1, delta = {UP * gaussian_delta(1.0)}": 0.8,
 }
 
 

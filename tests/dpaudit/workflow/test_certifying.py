@@ -11,22 +11,18 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from accounting_builders import use
 from examples import response_plan
+from gaussian_truth import gaussian_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from dpaudit import (
-    AddRemove,
     Claim,
-    Invocation,
     Laplace,
     Plan,
-    PrivacyUnit,
     ReplaceOne,
-    TrustModel,
     guarantee,
 )
 from dpaudit.accounting import compose, seconds_of_proof
@@ -191,24 +187,8 @@ def test_valid_plans_certify_run_and_verify():
 # What several plans release together, against closed forms
 
 
-def use(mechanism, *, unit="row", relation=None, **more):
-    return Invocation(
-        mechanism, 1, PrivacyUnit(unit), relation or AddRemove(), TrustModel.CENTRAL, **more
-    )
-
-
 def laplace(epsilon, **more):
     return use(Laplace(1 / epsilon), **more)
-
-
-def gaussian_epsilon(mu, delta):
-    """The exact ε of a Gaussian of shift μ (Balle and Wang 2018, Theorem 8)."""
-
-    def excess(epsilon):
-        first = math.exp(log_ndtr(mu / 2 - epsilon / mu))
-        return first - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)) - delta
-
-    return brentq(excess, 0, 100, xtol=1e-13)
 
 
 def test_gaussian_plans_add_up_in_squares():

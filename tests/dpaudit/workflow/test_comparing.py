@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from audit_records import attack
 from examples import gaussian_invocation, response_plan
 from projects import budget, entry
 
@@ -25,7 +26,6 @@ from dpaudit import (
 )
 from dpaudit.base.files import digest
 from dpaudit.certificate import (
-    AuditRecord,
     Finding,
     Rehearsal,
     Severity,
@@ -159,11 +159,11 @@ def test_verdicts_have_an_order():
     fine = certificate(claim=Claim(9.0, 1e-6))
     exceeded = certificate(claim=Claim(0.1, 1e-6))
     unproven = certificate(gaussian_invocation(mechanism=Opaque("sketch", 1.0, 0.0)))
-    attack = AuditRecord(True, "m", 9.0, 1e-6, 10.0, 0.95, 100, None, 1, None)
-    refuted = fine.with_audits((attack,))
+    made = attack(refuted=True, claim_epsilon=9.0, delta=1e-6, epsilon_lower=10.0)
+    refuted = fine.with_audits((made,))
     assert refuted.verdict is Verdict.REFUTED
     others = SubjectRecord("m:X", {"sigma": 4.0}, "b" * 64, "m.py:1")
-    withstood = replace(attack, refuted=False, epsilon_lower=1.0)
+    withstood = replace(made, refuted=False, epsilon_lower=1.0)
     for better, worse in [
         (fine, unproven), (fine, exceeded), (fine, refuted),
         (unproven, exceeded), (unproven, refuted), (exceeded, refuted),
@@ -187,7 +187,7 @@ def test_verdicts_have_an_order():
         assert change.direction is Direction.WORSE
         assert "an audit found wrong" in change.after
     # Nor is a proof of something else than the code, where the claim is too loose to be refuted.
-    loose = certificate(claim=Claim(50.0, 1e-6)).with_audits((attack,))
+    loose = certificate(claim=Claim(50.0, 1e-6)).with_audits((made,))
     assert loose.verdict is Verdict.UNPROVEN
     assert told(loose, certificate(claim=Claim(50.0, 1e-6)))["verdict"].direction is Direction.WORSE
     assert told(fine, refuted)["audits"].after == "1, ε ≥ 10"
@@ -269,7 +269,7 @@ def test_nothing_proved_is_not_epsilon_zero():
     assert told(unbounded, certify(response_plan(), subject=SUBJECT))["ε at δ = 0"].before == (
         "unbounded"
     )
-    endless = AuditRecord(False, "m", 9.0, 0.0, float("inf"), 0.95, 100, None, 1, None)
+    endless = attack(claim_epsilon=9.0, epsilon_lower=float("inf"))
     attacked = certificate().with_audits((endless,))
     assert told(certificate(), attacked)["audits"].after == "1, no finite ε"
 

@@ -10,12 +10,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from booking import ABOUT, gaussian, laplace
+from booking import ABOUT, at_once, gaussian, laplace, log_lines, opened
 from jsonschema import Draft202012Validator
 from sqlalchemy import text
 from web_client import FORM, Client, serving
 
-from dpaudit import FloatNoise, Ledger
 from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.book import (
     BudgetRecord,
@@ -48,9 +47,7 @@ def wanted(request="1", dataset="visits", plan=PLAN, **more):
 
 
 def lines(book, event):
-    with book.reading() as connection:
-        rows = connection.execute(text("SELECT line FROM log ORDER BY number")).all()
-    return [line for row in rows if (line := json.loads(row.line))["event"] == event]
+    return [line for row in log_lines(book) if (line := json.loads(row))["event"] == event]
 
 
 def used(book, dataset="visits"):
@@ -73,11 +70,9 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
     release = made.json["id"]
     approved = people["bob"].post(f"/api/releases/{release}/approve", why="fine")
     assert (approved.status, approved.json["approved"]) == (200, "bob")
-    reserved, plan = guarded.reservation(release, by="ann"), laplace(4.0)
-    with Ledger(
-        plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
-    ) as ledger:
-        ledger.release(plan.invocations[0].mechanism, 12345.678)
+    reserved = guarded.reservation(release, by="ann")
+    with opened(reserved, tmp_path / "j") as ledger:
+        ledger.release(reserved.plan.invocations[0].mechanism, 12345.678)
         ledger.close()
     wrong = people["ann"].post(f"/api/releases/{release}/close", certificate="x" * 10**6)
     assert (wrong.status, "must be the hash of a certificate" in wrong.json["error"]) == (400, True)
@@ -90,9 +85,7 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
     )
     assert people["vic"].get(f"/api/releases/{release}").json == closed.json
     assert people["vic"].post("/api/verify").json["holds"] is True
-    with guarded.reading() as connection:
-        stored = str(connection.execute(text("SELECT line FROM log")).all())
-    assert "12345" not in stored
+    assert "12345" not in str(log_lines(guarded))
 
 
 def test_looking(guarded, people):
@@ -225,14 +218,7 @@ def test_analysts_leave_the_releases_of_others_alone(guarded, people):
 
 def test_requests_that_come_at_once_are_charged_once(guarded, people):
     body, found = wanted(dataset="sales", plan=gaussian(4.0).to_dict()), []
-    asking = [
-        threading.Thread(target=lambda: found.append(people["ann"].post("/api/releases", body)))
-        for _ in range(6)
-    ]
-    for each in asking:
-        each.start()
-    for each in asking:
-        each.join(30)
+    at_once(*[lambda: found.append(people["ann"].post("/api/releases", body))] * 6)
     assert {answer.json["id"] for answer in found if answer.status == 200} == {found[0].json["id"]}
     assert remaining_budgets(guarded, "sales")[0].releases == {"reserved": 1}
 

@@ -10,6 +10,7 @@ import pytest
 from accounting_builders import plan, poisson, use
 from dp_accounting import NeighboringRelation
 from dp_accounting import dp_event as dp
+from gaussian_truth import gaussian_epsilon
 from scipy import stats
 from scipy.optimize import brentq
 
@@ -38,17 +39,6 @@ BELOW = Grid(1e-4, pessimistic=False)
 DELTA = 1e-5
 
 
-def gaussian_epsilon(sensitivity: float, sigma: float, delta: float) -> float:
-    """Balle and Wang 2018, Theorem 8, inverted."""
-    ratio = sensitivity / sigma
-
-    def excess(epsilon: float) -> float:
-        lower, upper = -epsilon / ratio - ratio / 2, -epsilon / ratio + ratio / 2
-        return float(stats.norm.cdf(upper) - math.exp(epsilon) * stats.norm.cdf(lower) - delta)
-
-    return float(brentq(excess, 0.0, 100.0, xtol=1e-12))
-
-
 def response_epsilon(share: float, count: int, delta: float) -> float:
     """ε of that many binary randomised responses, summed over the number that flips."""
     flip = share / 2
@@ -65,7 +55,7 @@ def response_epsilon(share: float, count: int, delta: float) -> float:
 @pytest.mark.parametrize("relation", [None, ReplaceOne(), ZeroOut(), MetricBall(1.0)], ids=str)
 def test_a_gaussian_has_its_declared_sensitivity_under_every_relation(relation: Any) -> None:
     composed = uses([use(Gaussian(10.0), 2.0, relation, count=3)])
-    truth = gaussian_epsilon(2.0 * math.sqrt(3), 10.0, DELTA)
+    truth = gaussian_epsilon(2.0 * math.sqrt(3) / 10.0, DELTA)
     assert grid_epsilon(composed, DELTA, FINE) == pytest.approx(truth, rel=1e-5)
     assert truth * 0.99 <= grid_epsilon(composed, DELTA, BELOW) + 1e-3
     assert grid_epsilon(composed, DELTA, BELOW) <= truth

@@ -1,20 +1,78 @@
-"""The fields of a registry record, from what a certificate tells."""
+"""A draft record for the OpenDP deployments registry, as YAML, and what fills its fields."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any, ClassVar
 
 from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Certificate
 from dpaudit.plan import TrustModel
+from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.checklists.terms import Facts, Rules
-from dpaudit.reporting.text import escaped, markdown_environment
-from dpaudit.reporting.wording import tables, words
+from dpaudit.reporting.markdown import template
+from dpaudit.reporting.text import escaped
+from dpaudit.reporting.wording import words
 from dpaudit.reporting.wording.headline import headline
 
-if TYPE_CHECKING:
-    from jinja2 import Template
+REGISTRY_HEAD = (
+    "# A draft for the OpenDP deployments registry. What a certificate does not tell is unknown.\n"
+    "# Where the schema asks for a choice or a date, a placeholder stands and is listed under\n"
+    "# additional_information. Replace them before you submit the record.\n"
+)
+_LONGEST_SLUG = 60
+
+
+class RegistryRenderer(Renderer):
+    """The record of one deployment; several make several YAML documents.
+
+    The registry renders every text as Markdown, so foreign text is escaped for it. Parameters are
+    stated only where they are proved and nothing in the certificate speaks against the proof.
+    """
+
+    name: ClassVar[str] = "registry"
+    suffix: ClassVar[str] = ".registry.yaml"
+
+    def render(self, *certificates: Certificate) -> str:
+        """Fields in the order of the schema; texts of several lines as literal blocks."""
+        return REGISTRY_HEAD + registry_yaml(
+            [registry_record(certificate) for certificate in certificates]
+        )
+
+
+def registry_record(certificate: Certificate) -> dict[str, Any]:
+    """Follows ``schemas/deployments-schema.yaml`` of the registry."""
+    administrative = {"status": "Draft", "registry_authors": ["Unknown"], "tier": 1}
+    return {
+        "url_slug": _slug(certificate),
+        "deployment": deployment(Facts(certificate)) | {"administrative": administrative},
+    }
+
+
+def _slug(certificate: Certificate) -> str:
+    """Letters, digits and hyphens, made unique by the certificate's digest."""
+    name = re.sub(r"[^a-z0-9]+", "-", certificate.subject.name.lower()).strip("-")
+    return f"{name[:_LONGEST_SLUG].strip('-') or 'subject'}-{certificate.to_dict()['digest'][:12]}"
+
+
+def registry_yaml(records: list[dict[str, Any]]) -> str:
+    """Documents of the registry, one for each record."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Literal blocks, which keep the line breaks of Markdown lists."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump_all(
+        records, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return dumped
+
 
 UNKNOWN = "Unknown"
 """What stands in a text field that a certificate does not fill."""
@@ -118,7 +176,7 @@ def _texts(facts: Facts) -> dict[str, str]:
     """Lists in Markdown, by name; unknown where there is nothing to list."""
     certificate = facts.certificate
     run = certificate.run or {"summary": {}, "series": {}}
-    made = _template().make_module(
+    made = template("registry").make_module(
         {
             "facts": facts,
             "certificate": certificate,
@@ -135,12 +193,3 @@ def _texts(facts: Facts) -> dict[str, str]:
     )
     texts = {name: text for name, text in vars(made).items() if not name.startswith("_")}
     return {name: str(text).strip("\n") or UNKNOWN for name, text in texts.items()}
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import PackageLoader
-
-    made = markdown_environment(PackageLoader("dpaudit.reporting"))
-    made.globals |= {"tables": tables, "words": words}
-    return made.get_template("registry.md.j2")

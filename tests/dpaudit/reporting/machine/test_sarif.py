@@ -1,23 +1,27 @@
-"""SARIF: valid against the standard's schema, with places in the source."""
+"""SARIF: valid against the standard's schema, with rules, and with places in the source."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
-from foreign_texts import certificates
+from foreign_texts import NASTY, certificates
 from hypothesis import given, settings
 from jsonschema import Draft4Validator
 from places_in_source import assert_below_root
 from renderer_conformance import JsonConformance
 
+from dpaudit import Finding, Severity
+from dpaudit.certificate import SubjectRecord
 from dpaudit.reporting import SarifRenderer, renderer_for
+from dpaudit.reporting.machine.sarif import location, message, rule_id, rules
 
 
 @cache
 def schema():
-    path = Path(__file__).parents[1] / "schemas" / "sarif-2.1.0-rtm.5.json"
+    path = Path(__file__).parent / "schemas" / "sarif-2.1.0-rtm.5.json"
     return Draft4Validator(json.loads(path.read_text("utf-8")))
 
 
@@ -159,3 +163,87 @@ class TestSarif(JsonConformance):
 
 def fingerprints(certificate):
     return [r["partialFingerprints"]["dpaudit/v1"] for r in run(certificate)["results"]]
+
+
+class TestPlaces:
+    SUBJECT = SubjectRecord("a.b:C", {}, None, "a/b.py:10")
+
+    def test_a_place_in_the_code(self):
+        place = location(self.SUBJECT, "a/c d.py:77")
+        assert place["physicalLocation"]["artifactLocation"]["uri"] == "a/c%20d.py"
+        assert place["physicalLocation"]["region"] == {"startLine": 77}
+        assert "logicalLocations" not in place
+
+    @pytest.mark.parametrize("at", ["step 3", "c:3", "3", "step 2.5", "answer"])
+    def test_a_label(self, at):
+        place = location(self.SUBJECT, at)
+        assert place["physicalLocation"]["region"] == {"startLine": 10}
+        assert place["logicalLocations"][0]["name"] == at
+
+    def test_a_plan_file(self):
+        place = location(SubjectRecord("plans/my plan.toml"))
+        assert place == {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "plans/my%20plan.toml", "uriBaseId": "%SRCROOT%"}
+            }
+        }
+
+    def test_a_file_of_a_project_is_told_below_its_repository(self, tmp_path, monkeypatch):
+        project = tmp_path / "repository" / "my study"
+        project.mkdir(parents=True)
+        (project / "survey.py").touch()
+        monkeypatch.chdir(project)
+
+        def uri(name):
+            place = location(SubjectRecord("x:Y", {}, None, f"{name}:6"))
+            return place["physicalLocation"]["artifactLocation"]["uri"]
+
+        assert uri("survey.py") == "survey.py"
+        (project.parent / ".git").touch()  # a file in a further work tree
+        assert uri("survey.py") == "my%20study/survey.py"
+        assert uri("elsewhere.py") == "elsewhere.py"
+
+    def test_nothing_known(self):
+        assert location(SubjectRecord("vendor:Thing")) is None
+
+    def test_line_zero_is_no_line(self):
+        place = location(SubjectRecord("a:B", {}, None, "a.py:0"))
+        assert "region" not in place["physicalLocation"]
+
+    @pytest.mark.parametrize("text", NASTY)
+    def test_foreign_places_stay_below_the_root(self, text):
+        for place in (
+            location(SubjectRecord("a:B", {}, None, text)),
+            location(SubjectRecord("a:B"), text),
+        ):
+            if place is not None and "physicalLocation" in place:
+                assert_below_root(place["physicalLocation"]["artifactLocation"]["uri"])
+
+
+def test_finding_may_not_pose_as_our_rule():
+    posing = Finding("claim", Severity.NOTE, "All is well.")
+    assert [rule["id"] for rule in rules([posing])] == ["claim", "audit", "finding/claim"]
+
+
+def test_a_rule_is_as_bad_as_its_worst_finding():
+    found = [Finding("a", Severity.NOTE, "x"), Finding("a", Severity.ERROR, "y", "Mend it.")]
+    rule = rules(found)[-1]
+    assert rule["defaultConfiguration"] == {"level": "error"}
+    assert rule["help"]["text"] == "Mend it."
+
+
+def test_a_rule_without_a_name_gets_one():
+    assert rule_id("") == "finding/unnamed"
+
+
+class TestMessages:
+    @pytest.mark.parametrize("text", NASTY)
+    def test_nothing_means_anything(self, text):
+        escaped = message(text)["text"]
+        assert not re.search(r"(?<!\\)(?:\\\\)*\[", escaped)
+        assert not re.search(r"(?<!\{)(?:\{\{)*\{\d", escaped.replace("{{", ""))
+        unescaped = re.sub(r"\\([\[\]\\])|([{}])\2", lambda m: m[1] or m[2], escaped)
+        assert unescaped == text
+
+    def test_empty(self):
+        assert message("") == {"text": "–"}

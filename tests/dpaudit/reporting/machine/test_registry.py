@@ -11,6 +11,7 @@ import yaml
 from foreign_texts import NASTY, certificates
 from hypothesis import given, settings
 from jsonschema import Draft7Validator
+from judged import finding, made
 from markdown_it import MarkdownIt
 from renderer_conformance import RendererConformance, leaves, squeezed
 
@@ -31,13 +32,15 @@ from dpaudit import (
 from dpaudit.certificate import SubjectRecord
 from dpaudit.plan import FixedSizeSampling
 from dpaudit.reporting import RegistryRenderer, renderer_for
+from dpaudit.reporting.checklists.terms import Facts
+from dpaudit.reporting.machine import registry
 
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False})
 
 
 @cache
 def schema():
-    path = Path(__file__).parents[1] / "schemas" / "deployments-schema.yaml"
+    path = Path(__file__).parent / "schemas" / "deployments-schema.yaml"
     content = yaml.safe_load(path.read_text("utf-8"))
     return Draft7Validator(content, format_checker=Draft7Validator.FORMAT_CHECKER)
 
@@ -52,15 +55,8 @@ def tags(certificate):
     return {tag for page in pages for tag in re.findall(r"</?(\w+)", page)}
 
 
-def certified(mechanism, *, claim=None, delta=None, findings=(), **fields):
-    facts = {
-        "sensitivity": 1.0,
-        "unit": PrivacyUnit("user"),
-        "relation": ReplaceOne(),
-        "trust": TrustModel.CENTRAL,
-    }
-    plan = Plan.of(Invocation(mechanism, **(facts | fields)))
-    return certify(plan, subject=SubjectRecord("a:B"), claim=claim, delta=delta, findings=findings)
+def certified(mechanism, **fields):
+    return made(mechanism, **({"relation": ReplaceOne()} | fields))
 
 
 class TestRegistry(RendererConformance):
@@ -212,3 +208,35 @@ class TestRegistry(RendererConformance):
 
     def test_ending(self):
         assert isinstance(renderer_for("a.registry.yaml"), RegistryRenderer)
+
+
+def facts(*given, **options):
+    return Facts(made(*given, **options))
+
+
+def test_parameters_of_a_claim_are_kept_apart():
+    loss = registry.deployment(facts(Laplace(1.0), claim=Claim(0.25, source="web")))["privacy_loss"]
+    assert loss["privacy_parameters"] == {"epsilon": 1.0}
+    assert "- Claimed: ε = 0.25, δ = 0 (web)." in loss["privacy_parameters_details"]
+
+
+@pytest.mark.parametrize(("count", "release"), [(1, {"One release"}), (2, set())])
+def test_one_release_is_named_so(count, release):
+    model = registry.deployment(facts(Laplace(1.0), count=count))["deployment_model"]
+    assert {model[name] for name in model if name == "release_type"} == release
+
+
+def test_nothing_to_list_is_unknown():
+    implementation = registry.deployment(facts(Laplace(1.0)))["implementation"]
+    assert implementation["utility"] == registry.UNKNOWN
+    assert "float-noise" in implementation["justification"]
+
+
+def test_uncounted_findings_are_unprotected():
+    known = facts(Gaussian(5.0), delta=1e-6, findings=[finding("outside-the-claim")])
+    variant = registry.deployment(known)["dp_variant"]
+    assert variant["unprotected_quantities"] == "- Something is wrong."
+
+
+def test_name_is_escaped():
+    assert registry.deployment(facts(Laplace(1.0), name="*a*"))["basic"]["name"] == "\\*a\\*"

@@ -1,1 +1,0 @@
-"""A draft record for the OpenDP deployments registry."""

@@ -1,1 +1,0 @@
-"""SARIF 2.1.0, for code scanning."""
