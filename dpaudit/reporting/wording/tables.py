@@ -14,6 +14,7 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.numbers import plain, up
 from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Standing
+from dpaudit.certificate.assumptions import SEEDED
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.mechanisms import Norm
 from dpaudit.plan import Invocation, Plan
@@ -154,11 +155,13 @@ def only_assumed(certificate: Certificate) -> Iterator[Finding]:
             why.setdefault(each.evidence, []).append(str(each.premise))
     for evidence, premises in why.items():
         found = _found(ONLY_ASSUMED, premises="; ".join(premises), evidence=evidence)
-        yield replace(found, remedy=_decision(certificate, premises))
+        yield replace(found, remedy=_decision(certificate, premises, evidence))
 
 
-def _decision(certificate: Certificate, premises: Sequence[str]) -> str:
-    """Who has to confirm what."""
+def _decision(certificate: Certificate, premises: Sequence[str], evidence: str) -> str:
+    """Who has to confirm what, or what to do where nobody can confirm it."""
+    if evidence in SEEDED.values():
+        return words.DECISIONS["seeded"]
     if len(premises) > _MOST_DECISIONS:
         return words.DECISIONS["several"]
     unit = certificate.plan.unit
