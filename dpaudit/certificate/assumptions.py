@@ -83,6 +83,12 @@ class Premise(StrEnum):
 THIRD = frozenset({Premise.PERSONS, Premise.LAWS, Premise.PUBLIC_FACTS})
 """What certificates of the first two schemas do not list."""
 
+SEEDED = {
+    Premise.NOISE: "The noise of this run follows from its stated seed, so it is an experiment.",
+    Premise.SAMPLING: "The samples of this run follow from its stated seed.",
+}
+"""Why these are assumed of a run with a seed, for which a run without one is the remedy."""
+
 
 @dataclass(frozen=True)
 class Assumption(Record):
@@ -235,10 +241,9 @@ def laws_standing(plan: Plan, proved: Guarantee | None) -> tuple[Standing, str]:
     foreign, boxes = foreign_of(plan, proved), stated_kinds(plan)
     if not foreign and not boxes:
         return Standing.ENFORCED, "The law of every mechanism is derived in this package."
-    said = [f"{', '.join(map(shown, boxes))} states what it costs"] if boxes else []
-    said += [f"the proof takes from others {foreign}"] if foreign else []
-    why = "; ".join(said)
-    return Standing.ASSUMED, f"{why[0].upper()}{why[1:]}: on its author's word."
+    taken = [f"what {', '.join(map(shown, boxes))} costs"] if boxes else []
+    taken += [str(foreign)] if foreign else []
+    return Standing.ASSUMED, f"The proof takes its author's word for {' and for '.join(taken)}."
 
 
 def _parts(value: object) -> Iterator[Kinded]:
@@ -382,7 +387,7 @@ def assumptions_of(
     if release is not None:
         return limited(_released(plan, run) | {Premise.LAWS: laws}, {})
     if not code:
-        why = "No code is recorded with this plan; what follows it is not known."
+        why = "No code is recorded with this plan; whether any code follows it is not known."
         absent: Known = dict.fromkeys(Premise, (Standing.NOT_APPLICABLE, why))
         return limited(absent | {Premise.LAWS: laws}, {})
     wrong: dict[Premise, str] = {}
@@ -412,26 +417,30 @@ def assumptions_of(
 def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
     """What holds of declared queries over a table, whose rows no code of an author has seen."""
     by = "Declared queries alone see the rows; no code of an author does."
-    public = "schema, bounds and queries were written without these data, and that a table"
-    return _of_table(plan, run, by, f"That {public} that is joined is public, their author says.")
+    public = (
+        "The author says that schema, bounds and queries were written without these data, and that "
+        "joined tables are public."
+    )
+    return _of_table(plan, run, by, public)
 
 
 def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Known:
     """What holds of code that asked about rows, in a process that has no way to them."""
     by = "The code ran in a process that holds handles and has no way to the rows."
-    public = "code, schema and bounds were written without these data, and that files that the code"
-    told = f"{by} All that it was told of them the ledger of another process released."
-    public = f"That {public} may read and a table that is joined are public, their author says."
+    told = f"{by} The ledger of another process released all that the code learnt about them."
+    public = (
+        "The author says that code, schema and bounds were written without these data, and that "
+        "joined tables and the files that the code may read are public."
+    )
     known = _of_table(plan, run, told, public)
     if seal.functions:
         own = f"A process that holds rows of one {plan.unit} alone, and no clock, makes each value."
         known[Premise.OWN_VALUES] = (Standing.ENFORCED, own)
     if known[Premise.SAMPLING][0] is Standing.ENFORCED:
-        why = f"{by} The ledger of another process drew each sample, of which it holds a handle."
+        why = f"{by} The ledger of another process drew each sample; the code holds a handle of it."
         known[Premise.SAMPLING] = (Standing.ENFORCED, why)
         if (run or {}).get("ledger", {}).get("seeded"):
-            why = "The samples of this run follow from its stated seed."
-            known[Premise.SAMPLING] = (Standing.ASSUMED, why)
+            known[Premise.SAMPLING] = (Standing.ASSUMED, SEEDED[Premise.SAMPLING])
     return known
 
 
@@ -450,7 +459,7 @@ def _of_table(plan: Plan, run: Mapping[str, Any] | None, by: str, public: str) -
     noise = "The ledger draws all noise itself, after it has charged the release."
     own = f"Each value is made of rows of one {plan.unit} and of what is public."
     bounds = "Rows and groups of each unit are bounded in the query, and whole numbers are added."
-    named = f"That a row of the table holds data of its own {plan.unit} alone, its owner says."
+    named = f"The owner of the data says that each row holds data of its own {plan.unit} alone."
     known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, by))
     known[Premise.NOISE] = (Standing.ENFORCED if run is None else Standing.ASSUMED, noise)
     return (
@@ -481,7 +490,7 @@ def _rests_on(plan: Plan, known: Known, run: Any) -> dict[Premise, tuple[Premise
 
 
 def _name(plan: Plan) -> str:
-    return f"That two names are never one {plan.unit}, and one name is one, its author says."
+    return f"The author says that each {plan.unit} has one name, and that no two share one."
 
 
 def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
@@ -508,9 +517,9 @@ def _unexercised(plan: Plan, rehearsal: Rehearsal | None) -> Known:
         idle = [repr(label) for label, number in counts.items() if number < least]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
-            tried = f"No neighbour of {len(rehearsal.neighbours)} exercised it"
+            tried = f"None of the neighbours ({len(rehearsal.neighbours)}) exercised it"
             tried = f"Fewer than {least} draws were tested" if drawn else tried
-            why = f"{tried} at {', '.join(idle[:3])}{more}{'' if drawn else ': other data may'}."
+            why = f"{tried} at {', '.join(idle[:3])}{more}{'' if drawn else '; other data may'}."
             known[premise] = (Standing.NOT_EXERCISED, why)
     return known
 
@@ -537,12 +546,11 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
         why = f"{by} what each unit contributes before it is added up."
         known[Premise.SENSITIVITY] = (Standing.ENFORCED, why)
     if clipped and all(each.at in clipped for each in plan.invocations if each.sampling):
-        told = "The ledger drew each sample, of which the code was told nothing."
+        told = "The ledger drew each sample, and told the code nothing about it."
         known.setdefault(Premise.SAMPLING, (Standing.ENFORCED, told))
     ledger = {} if run is None else run.get("ledger", {})
     if ledger.get("seeded"):
-        why = "The noise of this run follows from its stated seed: an experiment, no deployment."
-        known[Premise.NOISE] = (Standing.ASSUMED, why)
+        known[Premise.NOISE] = (Standing.ASSUMED, SEEDED[Premise.NOISE])
     elif all(is_own(each.mechanism) for each in plan.invocations) and _own_noise(ledger, rehearsal):
         why = "The ledger draws all noise itself, after it has charged the release."
         known[Premise.NOISE] = (Standing.ENFORCED, why)
@@ -571,15 +579,18 @@ def _moved(wrong: Mapping[Premise, str]) -> Known:
     seen = [each for each in (Premise.SENSITIVITY, Premise.TOUCHES) if each in wrong]
     if not seen:
         return {}
-    why = f"One unit moved more than declared, perhaps by what is made of others. {wrong[seen[0]]}"
+    why = (
+        "One unit moved a value by more than declared, perhaps because it changes what others "
+        f"contribute. {wrong[seen[0]]}"
+    )
     return {Premise.OWN_VALUES: (Standing.ASSUMED, why)}
 
 
 def _refused(findings: Iterable[Finding]) -> Known:
-    """A run that fails on values tells that somebody has them, unless nobody can."""
+    """A run that fails on values reveals that somebody has them, unless nobody can."""
     if all(each.rule != "refuses-values" for each in findings):
         return {}
-    why = "That nobody has the values that the run refuses: see the finding 'refuses-values'."
+    why = "It is assumed that nobody has values that the run refuses: see 'refuses-values'."
     return {Premise.CONTROL_FLOW: (Standing.ASSUMED, why)}
 
 
@@ -588,7 +599,8 @@ def _beside(findings: Iterable[Finding]) -> Known:
     for each in findings:
         if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
             why = (
-                f"That what is done beside the ledger tells of nobody: see the note {each.rule!r}."
+                "It is assumed that what is done beside the ledger reveals nothing about anybody: "
+                f"see the note {each.rule!r}."
             )
             return {Premise.ONE_DOOR: (Standing.ASSUMED, why)}
     return {}
@@ -615,6 +627,7 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
         return {}
     size = len(rehearsal.neighbours)
     neighbours = "1 neighbour" if size == 1 else f"{size} neighbours"
+    releases = "1 release" if rehearsal.releases == 1 else f"{rehearsal.releases} releases"
     on = f"on {neighbours} of {rehearsal.data!r}, seed {rehearsal.seed}"
     anywhere = on
     if rehearsal.elsewhere:
@@ -622,13 +635,13 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
     known: Known = {
         Premise.SENSITIVITY: (
             Standing.TESTED,
-            f"The values of {rehearsal.releases} releases lay no further apart than declared {on}.",
+            f"The values of {releases} lay no further apart than declared {on}.",
         ),
         Premise.OWN_VALUES: _own_values(rehearsal, on),
         Premise.UNITS: (Standing.TESTED, f"No unit moved releases of two groups {on}."),
         Premise.CONTROL_FLOW: (
             Standing.TESTED,
-            f"Equal releases were followed by the same ones in the same order {anywhere}.",
+            f"After equal releases, the same releases followed in the same order {anywhere}.",
         ),
         Premise.RESULTS: (
             Standing.TESTED,
@@ -641,14 +654,14 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
     }
     known[Premise.SAMPLING] = (
         Standing.ASSUMED,
-        "A rehearsal sees how often units take part. The independence of the draws is not tested, "
-        "nor whether they are secret, where the run draws them itself, without ledger.sample.",
+        "A rehearsal sees how often units take part. Where the run draws samples itself, without "
+        "ledger.sample, it is not tested whether the draws are independent and secret.",
     )
     if rehearsal.samples:
         known[Premise.SAMPLING] = (
             Standing.TESTED,
             f"Units were in no more of {rehearsal.samples} samples of the ledger than declared, at "
-            "an error rate of 1e-6; other samples left what is published as it was.",
+            "an error rate of 1e-6. With other samples, the published result was the same.",
         )
     if rehearsal.public:
         known[Premise.PUBLIC_FACTS] = (
@@ -666,11 +679,12 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
 
 def _own_values(rehearsal: Rehearsal, on: str) -> tuple[Standing, str]:
     """What a bound, a scale or a choice made of all the data would break, in load or in run."""
-    run = f"In run, one unit moved no release by what it makes of others {on}."
+    run = f"In run, no release showed that one unit changes what others contribute, {on}."
     if not rehearsal.loads:
-        return Standing.ASSUMED, f"{run} What load makes of each row was not put to the test."
+        return Standing.ASSUMED, f"{run} How load makes each row was not tested."
     why = (
-        f"Without one line of the file, load made the same of most others, {rehearsal.loads} times."
+        f"Leaving out a line of the file, {rehearsal.loads} times, left what load makes of most "
+        "others as it was."
     )
     return Standing.TESTED, f"{run} {why}"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpaudit.base.finding_table import Finding, FindingTable
-from dpaudit.certificate.assumptions import Assumption, Premise, Standing
+from dpaudit.certificate.assumptions import SEEDED, Assumption, Premise, Standing
 from dpaudit.plan import PrivacyUnit
 
 _found = FindingTable(__name__)
@@ -75,5 +75,13 @@ def only_assumed(assumptions: Sequence[Assumption], unit: PrivacyUnit) -> Iterat
             why.setdefault(each.evidence, []).append(each.premise)
     for evidence, premises in why.items():
         found = _found(ONLY_ASSUMED, premises="; ".join(premises), evidence=evidence)
-        one_by_one = " ".join(DECISIONS[each].format(unit=unit) for each in premises)
-        yield replace(found, remedy=one_by_one if len(premises) <= _MOST_DECISIONS else _SEVERAL)
+        yield replace(found, remedy=_decision(premises, evidence, unit))
+
+
+def _decision(premises: Sequence[Premise], evidence: str, unit: PrivacyUnit) -> str:
+    """Who has to confirm what, or what to do where nobody can confirm it."""
+    if evidence in SEEDED.values():
+        return "Run it without a seed."
+    if len(premises) > _MOST_DECISIONS:
+        return _SEVERAL
+    return " ".join(DECISIONS[each].format(unit=unit) for each in premises)

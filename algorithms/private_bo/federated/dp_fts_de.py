@@ -437,10 +437,10 @@ class DPFTSDE(Federation, Study):
         )
         remedy = "Set beta where the regret bound matters."
         if self.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
-            message += f"It asks for 1 − p_t = O(1/t²); here it is {self.reliance}. "
+            message += f"It requires 1 − p_t = O(1/t²); here 1 − p_t is {self.reliance}. "
             remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
         if self.refit_every is not None:
-            message += "Its kernel is known; here every agent fits that of its own process. "
+            message += "It takes the kernel as known; here every agent fits its own. "
         return off_theorem_finding(message.rstrip(), remedy)
 
     def _sensitivity_finding(self) -> Iterator[Finding]:
@@ -469,7 +469,7 @@ class DPFTSDE(Federation, Study):
             "The server is trusted: it sees every vector, and its samples must stay secret.",
             "That an agent takes part in the federation is not hidden, and neither is N.",
             "Agents are not authenticated: whoever can report in another agent's name replaces it.",
-            "How many reports were missing, refused or clipped is no release; the server keeps it.",
+            "The server keeps to itself how many reports were missing, refused or clipped.",
             "What an agent's own queries show to whoever can watch them is outside the claim.",
             "The regret comes from the true objectives, and how often agents followed a broadcast "
             "from their draws; a run shows both to the owner of the data alone.",

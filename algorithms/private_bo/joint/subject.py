@@ -362,11 +362,11 @@ class PrivateApproximateGPUCB(Study):
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
         return (
-            "The protected user's own arm is chosen from the own decision set: whoever sees that "
-            "arm learns of it. The claim speaks of what all others see.",
+            "The protected user's own arm is chosen from this user's decision set: whoever sees "
+            "the arm learns something about the set. The claim speaks of what all others see.",
             "That a user came, and when, is not hidden.",
-            "A user who comes in several rounds is protected in each of them alone.",
-            "The number of clipped rewards is no release; it stays with whoever holds raw data.",
+            "A user who comes in several rounds is protected in each of them separately.",
+            "The number of clipped rewards is not released; it stays with whoever holds raw data.",
             "The regret comes from the true means; a run shows it to the owner of the data alone.",
         )
 

@@ -166,7 +166,7 @@ class OutsourcingCurator(Study):
         return (
             "The number of rows and their order are public.",
             "A row that moves by more than 1 is protected less, in proportion.",
-            "That a check of the private rows failed must not be told to the modeller.",
+            "The modeller must not learn that a check of the private rows failed.",
             "The regret comes from the true outputs; a run shows it to the data's owner alone.",
         )
 

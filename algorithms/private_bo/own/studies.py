@@ -161,7 +161,7 @@ class OwnStudy(Study):
         """What the claim leaves out."""
         return (
             f"That a {self.unit} was asked, and whether and when an answer came, is not hidden.",
-            f"A {self.unit} in another study too is protected in each of them alone.",
+            f"A {self.unit} who is also in another study is protected in each of them separately.",
             "That an objective follows from the point and the user's own record is assumed.",
         )
 

@@ -166,7 +166,9 @@ def test_what_no_neighbour_exercised_is_not_tested():
     known = assumptions_of(PLAN, code=True, rehearsal=counted, findings=())
     found = {each.premise: each for each in known}
     assert found[Premise.SENSITIVITY].standing is Standing.NOT_EXERCISED
-    assert "No neighbour of 1 exercised it at 'mean'" in found[Premise.SENSITIVITY].evidence
+    assert (
+        "None of the neighbours (1) exercised it at 'mean'" in found[Premise.SENSITIVITY].evidence
+    )
     assert found[Premise.RESULTS].standing is Standing.TESTED
     assert Standing.NOT_EXERCISED.rank == Standing.ASSUMED.rank
     made = certify(PLAN, subject=CODE, delta=1e-5).with_rehearsal(counted)
@@ -210,7 +212,7 @@ def test_samples_are_the_author_s():
     assert standings(sampled, rehearsal=DONE)[Premise.SAMPLING] is Standing.ASSUMED
     told = assumptions_of(sampled, code=True, rehearsal=DONE, findings=())
     (why,) = (each.evidence for each in told if each.premise is Premise.SAMPLING)
-    assert "The independence of the draws is not tested" in why
+    assert "it is not tested whether the draws are independent and secret" in why
 
 
 def test_a_stated_seed_is_no_secret():

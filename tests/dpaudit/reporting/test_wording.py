@@ -85,6 +85,13 @@ def test_how_the_noise_of_a_run_was_drawn(certificates, ledger, words):
     assert words is None or words in said
 
 
+def test_a_run_with_a_seed_is_to_be_repeated_without_one(certificates):
+    run = {"summary": {}, "series": {}, "ledger": {"entries": 1, "seeded": True}}
+    made = certificates["certified"].with_rehearsal(Rehearsal("numbers", 0, 3, ("row 1 removed",)))
+    found = {each.message.split(".")[0]: each for each in made.with_run(run, None).all_findings}
+    assert found["noise of the declared law, fresh and secret"].remedy == "Run it without a seed."
+
+
 def test_certified_with_the_code(certificates):
     rehearsal = Rehearsal("numbers", 0, 3, ("row 1 removed",))
     said = headline(certificates["certified"].with_rehearsal(rehearsal))
