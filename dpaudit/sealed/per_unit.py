@@ -88,14 +88,19 @@ class UnitValues:
         """The values of the units of some rows, as a table of that name keeps them.
 
         Raises:
-            InputError: if a state would keep which units of a sample were drawn.
+            InputError: if a state would keep which units of a sample were drawn, or the rows are
+                none of the table.
         """
+        if rows.made:
+            raise InputError(
+                "rows are of numbers that a function made; call a function on rows of the table."
+            )
         if rows.sample is not None and self.state:
             raise InputError(
                 "rows are those of a sample, and a state would keep who was drawn; call the "
                 "function on all rows, and draw the sample of its numbers."
             )
-        of = Rows(f"SELECT * FROM {table}", {}, 1, rows.part, rows.sample)
+        of = Rows(f"SELECT * FROM {table}", {}, 1, rows.part, rows.sample, made=True)
         ends = np.stack([np.minimum(self.ends[:, 0], 0), np.maximum(self.ends[:, 1], 0)], axis=1)
         parts = tuple(f"x{n}" for n in range(self.call.entries))
         return Vectors(of, parts, not self.shape, self.step, ends)

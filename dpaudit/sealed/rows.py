@@ -52,6 +52,7 @@ class Rows:
         most: how many rows of a unit there can be; None where nothing bounds them.
         part: the key of these units, if units were partitioned.
         sample: whose rows they are, where units were drawn.
+        made: whether they are of numbers that a function made.
     """
 
     sql: str
@@ -59,6 +60,7 @@ class Rows:
     most: int | None = None
     part: str | None = None
     sample: Sample | None = None
+    made: bool = False
 
     def __post_init__(self) -> None:
         if len(self.sql) > _LONGEST or self.sql.count("FROM (") > _DEEPEST:

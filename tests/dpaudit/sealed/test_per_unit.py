@@ -478,6 +478,14 @@ def test_a_function_that_fails_on_all_made_up_units_is_refused(tmp_path, functio
         assert found.operations.owner == {}
 
 
+def test_a_function_is_of_rows_of_the_table(tmp_path):
+    with asked(tmp_path, mean_age) as found:
+        rows = found.data.per_unit(mean_age, low=0, high=9).rows()
+        for some in (rows, rows.filter("value > 3"), rows.with_columns(age="value").group_rows(1)):
+            with pytest.raises(InputError, match="call a function on rows of the table"):
+                some.per_unit(mean_age, low=0, high=9)
+
+
 def test_a_way_to_call_is_tried_once(tmp_path):
     with asked(tmp_path, look, scaled) as found:
         SEEN.clear()
