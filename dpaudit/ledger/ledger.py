@@ -288,8 +288,7 @@ class Ledger(Uncopied, BoundedQueries):
             units: names of all units that are there, each once; under zero-out also of those that
                 have no rows, as a unit that is zeroed stays one of the population. A name stays
                 with its unit whichever others are there: of rows that may be missing, it is no row
-                number. Where
-                the sampling says rows, those of each row. Who samples often makes
+                number. Where the sampling says rows, those of each row. Who samples often makes
                 :class:`~dpaudit.ledger.units.DistinctNames` of them once.
             at: label of an invocation with sampling; may be left out if the plan has only one.
 
