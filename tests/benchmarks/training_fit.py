@@ -7,8 +7,8 @@ Run ``python -m tests.benchmarks.training_fit [overhead] [sealed] [opacus] [accu
 the same generator, and no ledger. Both take a step in turn, in one process; told is the median of
 the differences, and of the ratios, of the thread's own time. *sealed*: seconds of a step of a
 sealed run, by runs of few and of many steps, beside a step with a journal in one process.
-*opacus*: the same models beside opacus alone, flat and ghost clipping, steps in turn. *accuracy*: on
-the digits at ε = 2 and 8. *layers*: which layers ``vmap`` takes.
+*opacus*: the same models beside opacus alone, flat and ghost clipping, steps in turn.
+*accuracy*: on the digits at ε = 2 and 8. *layers*: which layers ``vmap`` takes.
 """
 
 from __future__ import annotations
