@@ -7,8 +7,8 @@ Run ``python -m tests.benchmarks.training_fit [overhead] [sealed] [opacus] [accu
 the same generator, and no ledger. Both take a step in turn, in one process; told is the median of
 the differences, and of the ratios, of the thread's own time. *sealed*: seconds of a step of a
 sealed run, by runs of few and of many steps, beside a step with a journal in one process.
-*opacus*: the same models with opacus alone, flat and ghost clipping, steps in turn. *accuracy*: on
-the digits at ε = 2 and 8. *layers*: which layers ``vmap`` takes.
+*opacus*: the same models beside opacus alone, flat and ghost clipping, steps in turn.
+*accuracy*: on the digits at ε = 2 and 8. *layers*: which layers ``vmap`` takes.
 """
 
 from __future__ import annotations
@@ -315,12 +315,14 @@ WAYS: dict[str, Callable[[nn.Module, int], Iterator[None]]] = {
 
 
 def show_opacus(turns: int) -> None:
-    print("a step beside opacus alone, in ms, and the peak of memory beyond the first one, in MiB")
+    print("a step in times of one of opacus, steps in turn, and its peak of memory in MiB")
     for name, make in MODELS.items():
-        own = in_turn([way(make(), turns * TURN) for way in WAYS.values()], turns)
+        arms = [way(make(), turns * TURN) for way in WAYS.values()]
+        own = dict(zip(WAYS, in_turn(arms, turns), strict=True))
         said = [
-            f"{each} {1e3 * median(times):.2f} ms, {_memory(name, each):.0f} MiB"
-            for each, times in zip(WAYS, own, strict=True)
+            f"{each} {median(a / b for a, b in zip(times, own['opacus'], strict=True)):.2f}, "
+            f"{_memory(name, each):.0f} MiB"
+            for each, times in own.items()
         ]
         print(f"  {name:20} {'; '.join(said)}")
 

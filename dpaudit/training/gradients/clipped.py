@@ -44,8 +44,8 @@ A norm is taken over fewer than 8192 entries at once, so that it is off by at mo
 rows of length C is off by at most n² 2^-53 C, in each of two neighbours: for a million by 2e-4 C.
 """
 _BLOCK = 4096
-_WIDENED = {"cpu": 2 * _BLOCK}
-"""Columns that are widened to 64 bits at once: what a processor's cache holds."""
+_WIDENED = {"cpu": 2**16}
+"""Entries that are widened to 64 bits at once: half a megabyte, which a core's own cache holds."""
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
 
@@ -192,7 +192,8 @@ class ClippedSums:
         """The sum of each row times its factor, in 64 bits, shape (size,)."""
         if self.device.type == "mps":  # which has floats of 32 bits alone
             factors, rows = factors.cpu(), [each.cpu() for each in rows]
-        wide, columns = factors.double(), _WIDENED.get(factors.device.type, 2**20)
+        wide = factors.double()
+        columns = max(1, _WIDENED.get(wide.device.type, 2**24) // len(wide))
         if not self._wide.numel():  # kept, as the system clears memory that it hands out anew
             room = len(wide) * min(columns, self.size)
             self._wide = torch.empty(room, dtype=wide.dtype, device=wide.device)

@@ -809,7 +809,7 @@ def test_the_code_is_that_of_the_loop_and_of_what_it_imports(tmp_path):
     verify(certificate)
     digests = [hashlib.sha256(text.encode()).digest() for text in written.values()]
     assert certificate.subject.code_hash == hashlib.sha256(b"".join(digests)).hexdigest()
-    assert certificate.subject.location == "helper.py:11"
+    assert certificate.subject.location == "helper.py:12"
     standing = {str(each.premise): str(each.standing) for each in certificate.assumptions}
     assert standing["control flow from public facts and releases"] == "assumed"
     assert "only-assumed" in {each.rule for each in certificate.all_findings}
