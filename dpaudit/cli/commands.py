@@ -281,7 +281,9 @@ def audit_options() -> dict[str, Any]:
             usage, usual = each.metadata["option"], each.default
             shown = str(usual) if usual and usual is not MISSING else False
             words = _words(hints[each.name], usage)
-            found[each.name] = typed(words, usage, _sentence(about[each.name]), show_default=shown)
+            more = {"callback": _two} if words == tuple[str, str] else {}
+            told = _sentence(about[each.name])
+            found[each.name] = typed(words, usage, told, show_default=shown, **more)
     output = typer.Option("-o", "--output", help="Write the certificate with this audit (JSON).")
     return found | {"output": Annotated[Path | None, output]}
 
@@ -294,6 +296,15 @@ def _words(hint: Any, usage: str) -> Any:
     if get_origin(hint) is Mapping:
         return list[str]
     return tuple[str, str] if usage.endswith("JSON JSON") else kind if kind in (int, float) else str
+
+
+def _two(given: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Two data sets; the second is no option, which was taken for one where it was left out."""
+    if given and given[1].startswith("--"):
+        raise typer.BadParameter(
+            f"after {given[0]!r:.40} there is {given[1]!r:.40}; give both data sets, X and X'"
+        )
+    return given
 
 
 def _sentence(meaning: str) -> str:

@@ -61,7 +61,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Execution, Subject
-from dpaudit.project.audit_request import EACH, TIME, AuditRequest
+from dpaudit.project.audit_request import EACH, TIME, AuditRequest, Notice, Progress
 from dpaudit.project.foreign import Program
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
@@ -80,6 +80,8 @@ TELLING = 0.05
 """Share of the claimed ε that a pair of a search must show, or else it has tested nothing."""
 LOOK_RUNS, LOOK_CONFIDENCE = 4_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
+SLOW = 3.0
+"""Seconds of an attack after which it is told how long all of it will take."""
 ONE_MOVES = (
     "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
     "answers to queries do, --relation each"
@@ -322,7 +324,7 @@ def _audit_function(request: AuditRequest, function: Callable[..., Any]) -> Audi
     if pair is None:
         found, told = _searched(request, release, about)
         execution = replace(request.execution, seed=found.seed)
-        request, pair = replace(request, execution=execution), found.pair
+        request, pair = replace(request, execution=execution, notice=None), found.pair
     record = attack_code(request, release, pair, about.claim, about.curve, request.target)
     if request.pair is None and not record.refuted:
         told |= _limits_of_search(request, release, about, record, told.get("neighbours", ""))
@@ -343,9 +345,10 @@ def _searched(
 ) -> tuple[Search, dict[str, Any]]:
     """The most promising neighbours, and what is told of them."""
     pairs, moved, told = candidates(release, about, request)
-    at, execution = about.claim.delta, request.execution
+    at = about.claim.delta
     try:
-        found = search_pairs(release, pairs, delta=at, moved=moved, execution=execution)
+        with attack_progress(request, request.target) as execution:
+            found = search_pairs(release, pairs, delta=at, moved=moved, execution=execution)
     except InputError as error:
         give = "--pair" if request.data else "--pair or --data"
         tried = f"no pair of {len(pairs)} is taken; give {give}. The last"
@@ -682,4 +685,24 @@ def attack_progress(request: AuditRequest, label: str) -> Iterator[Execution]:
         yield request.execution
         return
     with progress_bar(label) as progress:
-        yield request.execution.updated({"progress": progress})
+        yield request.execution.updated({"progress": _foretelling(request.notice, progress)})
+
+
+def _foretelling(notice: Notice | None, progress: Progress | None) -> Progress | None:
+    """What is told of the progress of slow runs says once how long all will take."""
+    if notice is None:
+        return progress
+    start, told = time.monotonic(), list[str]()
+
+    def heard(done: int, total: int) -> None:
+        took = time.monotonic() - start
+        if not told and took > SLOW and 0 < done < total:
+            told.append(
+                f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
+                f"{took * total / done:.0f} s; --runs takes fewer."
+            )
+            notice(told[0])
+        if progress is not None:
+            progress(done, total)
+
+    return heard

@@ -161,14 +161,12 @@ def _audited(
     pilot = design.pilot(shape, runs)
     if design.encodable and not reason and pilot * math.prod(shape) > WIDE:
         raise NotPlainError("the mechanism returned more numbers than a pilot can hold.")
-    one_by_one = experiment.one_by_one or shown.repeats
+    one_by_one, truths = experiment.one_by_one or shown.repeats, False
     if isinstance(experiment.release, BlackBox) and not reason:
         if experiment.release.batched:
             one_by_one = one_by_one or not batches_are_runs(experiment, runs)
-        elif design.encodable and _types_differ(experiment):
-            raise NotPlainError(
-                "the mechanism returned numbers of different types on the two sides."
-            )
+        elif design.encodable:
+            truths = _are_truths(experiment)
         if design.encodable and pilot == 0:  # no pilot will show what else it may return
             # As many runs as a pilot would have, for their failures alone: where one is not plain
             # this raises, and the audit begins anew with an encoder. The number seeds them: 0 and 1
@@ -189,14 +187,23 @@ def _audited(
         else:
             spent = _learn_vocabulary(trials, design, pilot, reason) if reason else 0
             outcome = _two_stages(trials, design, runs, pilot, spent)
+    if truths and outcome.fields is not None:
+        outcome = replace(outcome, fields=replace(outcome.fields, truths=True))
     return outcome.record(design, experiment, replace(shown, shape=shape), method)
 
 
-def _types_differ(experiment: Experiment) -> bool:
-    """Tell whether each side shows types of its own in a few runs."""
+def _are_truths(experiment: Experiment) -> bool:
+    """Tell whether all outputs of a few runs are True or False.
+
+    Raises:
+        NotPlainError: if each side shows types of its own.
+    """
     both = replace(experiment, encoder=forms).both(Chunk(Stage.CHECK, 3, 0, CHECK_RUNS))
     one, other = ({form.types for form in side} for side in both)
-    return len(one) == len(other) == 1 and one != other
+    if len(one) == len(other) == 1 and one != other:
+        raise NotPlainError("the mechanism returned numbers of different types on the two sides.")
+    truths = {f"output is {each}" for each in (True, False)}
+    return all(truths & form.facts for side in both for form in side)
 
 
 def _learn_vocabulary(trials: Trials, design: Design, pilot: int, reason: str) -> int:

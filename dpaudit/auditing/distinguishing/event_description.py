@@ -42,14 +42,19 @@ class Fields:
         outputs: of both sides, each shape (n, …).
         names: of the entries where they encode outputs of any kind; else they are called by place.
         encoded: of outputs of any kind, the fields that differ in nearly every run.
+        truths: whether each output is True or False, and stands here as 1 or 0.
     """
 
     outputs: Both
     names: tuple[str, ...] = ()
     encoded: tuple[str, ...] = ()
+    truths: bool = False
 
     def in_words(self, score: Score, event: Event) -> str | None:
         """The fields by which a score tells whose own name says nothing; None of any other."""
+        if self.truths:
+            yes, no = event.indicator(score_outputs(score, np.array([1.0, 0.0])))
+            return None if yes == no else f"output is {bool(yes)}"
         learned = score.name.startswith("learned") or bool(self.names)
         if isinstance(score, ColumnScore) or not learned:
             return None
@@ -66,7 +71,7 @@ class Fields:
         beside = [at for at in range(rows.shape[1]) if self._name(at) not in (UNSEEN, SHOWS_VALUE)]
         shown = sorted([*dict.fromkeys([*told, *beside])][:MOST_FIELDS])
         if rows.shape[1] == 1:
-            return [_number(row[0]) for row in inside]
+            return [str(bool(row[0])) if self.truths else _number(row[0]) for row in inside]
         return [
             "; ".join(f"{self._name(at)}: {_number(row[at])}" for at in shown) for row in inside
         ]

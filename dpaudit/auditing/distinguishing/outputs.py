@@ -52,6 +52,8 @@ def _copied(data: Any) -> Any:
             return kind(data)
         return kind([_copied(item) for item in data])
     if kind is dict:
+        if _FLAT.issuperset(map(type, data.values())):
+            return data.copy()
         return {key: _copied(item) for key, item in data.items()}
     if kind is set or isinstance(data, np.ndarray):
         return data.copy()

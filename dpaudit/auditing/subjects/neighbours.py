@@ -322,6 +322,10 @@ def search_pairs(
     return Search(pair, seed, look.runs, tuple(promises), look.one_sided, frozenset(look.raised))
 
 
+AROUND = 3
+"""Search, attack, and a look at data with a row less have about as many runs each."""
+
+
 @dataclass
 class _Looks:
     """Short pilots on pairs, and those that the code took: promise, −number, pair."""
@@ -361,6 +365,8 @@ class _Looks:
                     self.one_sided += isinstance(error, OneSidedError)
                 promises.append(promise)
                 self.number += 1
+                if self.execution.progress is not None:
+                    self.execution.progress(self.runs, AROUND * self.execution.runs)
         return promises
 
     def _promise(

@@ -52,6 +52,11 @@ def test_help_is_shown_as_it_is_written(words, capsys, monkeypatch):
         assert [word for word in text.split() if word not in shown] == []  # nor cut off
 
 
+def test_a_pair_of_one_data_set_is_refused_in_a_sentence(capsys):
+    assert _outcome(["audit", "code.py:f", "--pair", "[70]", "--epsilon", "1"]) == 3
+    assert "after '[70]' there is '--epsilon'; give both data sets" in capsys.readouterr().err
+
+
 def test_all_that_is_told_of_names_and_findings_is_plain(capsys):
     kinds = {**Mechanism.kinds(), **Relation.kinds(), **Sampling.kinds()}
     told = [described(name).to_dict() for name in kinds]

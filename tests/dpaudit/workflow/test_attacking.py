@@ -291,6 +291,26 @@ def run_of(subject, claim, execution=RUNS, **asked):
     return audit_run(subject, "x", claim, AuditRequest(execution=execution, **asked))
 
 
+def slow(data, rng):
+    time.sleep(2e-4)
+    return sum(data) + rng.laplace()
+
+
+def test_it_is_told_once_how_long_slow_runs_take(monkeypatch):
+    monkeypatch.setattr("dpaudit.workflow.attacking.SLOW", 0.02)
+    told = list[str]()
+    found = AuditRequest(
+        slow, pair=AuditPair([0.0], [1.0]), epsilon=1.0, execution=Execution(runs=1000, seed=0)
+    )
+    audit(replace(found, target=f"{__file__}:slow", notice=told.append))
+    (line,) = told
+    done, runs, took, whole = map(int, re.findall(r"[0-9]+", line))
+    assert 0 < done < runs == 1000
+    assert whole >= took
+    audit(replace(found, target=f"{__file__}:slow", pair=None, notice=told.append))
+    assert len(told) == 2
+
+
 def test_as_many_draws_as_there_is_time_for_but_never_too_few():
     claim = Claim(1.0)
     assert run_of(Total(), claim, seconds=1e-9).runs == min(FEWEST, RUNS.runs)

@@ -42,6 +42,25 @@ def test_a_learned_event_names_fields_and_directions():
     assert Fields((x[:, :1], other[:, :1])).in_words(Identity(), Event(lower=0.0)) is None
 
 
+def said(truth, rng):
+    return bool(truth if rng.random() < 0.9 else not truth)
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_, int])
+def test_true_and_false_are_told_as_the_code_returns_them(kind):
+    pair = AuditPair(True, False)
+    code = BlackBox(lambda truth, rng: kind(said(truth, rng)))
+    record = audit_release(code, pair, epsilon=1.0, runs=2000, seed=1)
+    assert record.refuted
+    if kind is int:
+        assert record.event.startswith(tuple(f"output {sign} " for sign in "=≥>≤<"))
+        assert set(record.details["examples"]) <= {"0", "1"}
+        return
+    told = re.match(r"output is (True|False), likelier under x'?$", record.event)
+    assert told
+    assert set(record.details["examples"]) == {told[1]}
+
+
 def test_examples_lie_in_the_event():
     x, other = np.arange(10.0), np.arange(10.0) + 0.5
     assert Fields((x, other)).examples(Identity(), Event(lower=7.0)) == ["7", "8", "9"]
