@@ -80,8 +80,8 @@ TELLING = 0.05
 """Share of the claimed ε that a pair of a search must show, or else it has tested nothing."""
 LOOK_RUNS, LOOK_CONFIDENCE = 4_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
-SLOW = 3.0
-"""Seconds of an attack after which it is told how long all of it will take."""
+SLOW, LONG = 3.0, 30.0
+"""Seconds of an attack after which it is told how long all will take, if that is so many."""
 ONE_MOVES = (
     "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
     "answers to queries do, --relation each"
@@ -692,16 +692,18 @@ def _foretelling(notice: Notice | None, progress: Progress | None) -> Progress |
     """What is told of the progress of slow runs says once how long all will take."""
     if notice is None:
         return progress
-    start, told = time.monotonic(), list[str]()
+    start, told = time.monotonic(), False
 
     def heard(done: int, total: int) -> None:
+        nonlocal told
         took = time.monotonic() - start
-        if not told and took > SLOW and 0 < done < total:
-            told.append(
-                f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
-                f"{took * total / done:.0f} s; --runs takes fewer."
-            )
-            notice(told[0])
+        if not told and took > SLOW and done:
+            told, whole = True, took * total / done
+            if whole > LONG:
+                notice(
+                    f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
+                    f"{whole:.0f} s; --runs takes fewer."
+                )
         if progress is not None:
             progress(done, total)
 

@@ -466,7 +466,7 @@ def _audit(case: Case) -> dict[str, Any]:
     if advice := _advice(done.stderr):
         done = ask(command + advice)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    lines = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    lines = [line.rstrip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     rows = {line[:11].strip(): line[11:].strip() for line in lines}
     bound = re.search(r"ε ≥ ([\d.]+)", rows.get("lower bound", ""))
     runs = re.match(r"\d+", rows.get("runs", ""))
