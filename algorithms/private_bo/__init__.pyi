@@ -14,7 +14,6 @@ from .local import LDPMoMAGPUCB as LDPMoMAGPUCB
 from .local import LDPOneBitGP as LDPOneBitGP
 from .local import LookaheadGP as LookaheadGP
 from .local import MoMAGPUCB as MoMAGPUCB
-from .local import ShuffledOneBitGP as ShuffledOneBitGP
 from .outsourced import CertifiedCurator as CertifiedCurator
 from .outsourced import Curator as Curator
 from .outsourced import Modeller as Modeller

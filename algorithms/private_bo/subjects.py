@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpaudit import Subject
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
-from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP, ShuffledOneBitGP
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
 from private_bo.own import (
     FederatedStudy,
@@ -29,7 +29,6 @@ SUBJECTS: tuple[type[Subject], ...] = (
     LDPMoMAGPUCB,
     LDPOneBitGP,
     LDPTGPUCB,
-    ShuffledOneBitGP,
     LocalJointGPUCB,
     CertifiedCurator,
     Curator,

@@ -5,10 +5,9 @@ heavy tails that this noise has: truncation by feature, truncation by reward, or
 Shipped are LDP-ATA-GP-UCB, LDP-TGP-UCB and LDP-MoMA-GP-UCB, with the clip that their claim needs
 and the paper takes for granted. Beside them stand the non-private comparators on the same learners:
 GP-UCB, TGP-UCB, ATA-GP-UCB and MoMA-GP-UCB. Begin with :mod:`~private_bo.local.policies`, which has
-Algorithms 2, 1 and 3 line by line; thresholds and widths are in ``schedules``. What is released,
-claimed and audited is in ``ldp``, ``one_bit``, and Figure 2 in ``experiments``. No algorithm of the
-paper is LDPOneBitGP, which releases one bit of a reward at the same ε and looks ahead, without
-widths, nor ShuffledOneBitGP, whose bits pass a trusted shuffler in batches.
+Algorithms 2, 1 and 3 line by line, with their thresholds and widths. What is released, claimed and
+audited is in ``ldp`` and ``one_bit``, and Figure 2 in ``experiments``. No algorithm of the paper is
+LDPOneBitGP, which releases one bit of a reward at the same ε and looks ahead, without widths.
 """
 
 import lazy_loader

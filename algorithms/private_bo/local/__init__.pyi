@@ -7,4 +7,3 @@ from .ldp import LDPATAGPUCB as LDPATAGPUCB
 from .ldp import LDPTGPUCB as LDPTGPUCB
 from .ldp import LDPMoMAGPUCB as LDPMoMAGPUCB
 from .one_bit import LDPOneBitGP as LDPOneBitGP
-from .one_bit import ShuffledOneBitGP as ShuffledOneBitGP

@@ -15,7 +15,7 @@ is fitted and nothing is to be tuned: all numbers stand before there are data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -452,9 +452,7 @@ def prior_covariance(domain: FiniteDomain, kernel: Kernel) -> Array:
     return np.asarray((1.0 + shape + np.eye(domain.size)) / 9.0)
 
 
-def expected_earnings(
-    mean: Array, covariance: Array, variance: float, left: int, blind: int = 1
-) -> Array:
+def expected_earnings(mean: Array, covariance: Array, variance: float, left: int) -> Array:
     """What all rounds that are left earn if some of them ask about a point: one value a point.
 
     After r responses about x, the means are mean + s Z with Z standard normal and
@@ -466,24 +464,16 @@ def expected_earnings(
         covariance: of the means, (n, n).
         variance: of a response given the mean.
         left: rounds, at least 1.
-        blind: how many of them are over before any response is known; those that do not ask about
-            the point play what looks best now.
     """
     own = np.maximum(covariance.diagonal(), 0.0)
     earned = np.full(own.size, -np.inf)
-    for rounds in sorted({*_halves(left), *(_halves(2 * blind) if blind > 1 else ())}):
+    for rounds in {math.ceil(left / 2**halvings) for halvings in range(1, left.bit_length() + 1)}:
         shifts = covariance / np.sqrt(own + variance / rounds)
         best = np.zeros_like(own)
         for node, weight in zip(_NODES, _WEIGHTS, strict=True):
             best += weight * (mean[:, None] + node * shifts).max(axis=0)
-        others = max(0, blind - rounds) * mean.max() + min(left - rounds, left - blind) * best
-        np.maximum(earned, rounds * mean + others, out=earned)
+        np.maximum(earned, rounds * mean + (left - rounds) * best, out=earned)
     return earned
-
-
-def _halves(rounds: int) -> list[int]:
-    """Half of them, a quarter, … and 1, rounded up."""
-    return [math.ceil(rounds / 2**halvings) for halvings in range(1, rounds.bit_length() + 1)]
 
 
 def ask_ahead(users: Users, steps: int, variance: float) -> Outcome:
@@ -506,52 +496,6 @@ def ask_ahead(users: Users, steps: int, variance: float) -> Outcome:
         x = users.choose(values)
         belief.update(x, users.ask(x))
     return users.outcome(belief.mean)
-
-
-Batch: TypeAlias = Callable[[int, list[int]], list[tuple[float, float]]]
-"""Asks a batch, by its number, about points: the mean response to each and its variance."""
-
-
-def ask_batches(
-    users: Users, counts: Sequence[Sequence[int]], variances: Sequence[float], ask: Batch
-) -> Outcome:
-    """Ask batch after batch, each about the points that are worth most together.
-
-    The points of a batch are chosen one after another, each as if the ones before had said what is
-    expected of them, so that they become known but not better.
-
-    Args:
-        users: whose points they are.
-        counts: how many users of each batch are asked about each of its points.
-        variances: of a response, by batch.
-        ask: about points of a batch, on a scale where the range is [-1, 1].
-    """
-    problem = users.problem
-    mean, covariance = (
-        np.zeros(problem.domain.size),
-        prior_covariance(problem.domain, problem.kernel),
-    )
-    left, choices = sum(map(sum, counts)), []
-    for number, (asked, variance) in enumerate(zip(counts, variances, strict=True)):
-        blind, told, points = sum(asked), covariance, []
-        for count in asked:
-            values = expected_earnings(mean, told, variance, left, blind)
-            points.append(users.choose(values))
-            _, told = _observed(mean, told, points[-1], mean[points[-1]], variance / count)
-            left, blind = left - count, blind - count
-        for point, (value, spread) in zip(points, ask(number, points), strict=True):
-            mean, covariance = _observed(mean, covariance, point, value, spread)
-        choices.append(np.repeat(points, asked))
-    return Outcome(np.concatenate(choices), mean)
-
-
-def _observed(
-    mean: Array, covariance: Array, point: int, value: float, variance: float
-) -> tuple[Array, Array]:
-    """Mean and covariance given a value of that variance about a point."""
-    shift = covariance[:, point] / (covariance[point, point] + variance)
-    means = mean + shift * (value - mean[point])
-    return means, covariance - np.outer(shift, covariance[:, point])
 
 
 _Schedule = TypeVar("_Schedule", bound=Schedule)

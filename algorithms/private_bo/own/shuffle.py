@@ -33,7 +33,7 @@ from private_bo.own.answers import AT, LocalStudy
 from private_bo.own.server import Question, ReleasedAnswer, Server
 from private_bo.own.studies import OwnStudy
 
-_FINDINGS = FindingTable("private_bo.levels")
+_FINDINGS = FindingTable(__name__)
 _LARGEST = 16.0
 """Of ε₀: rounding to levels matters more than its lies."""
 _SLACK = 1e-3

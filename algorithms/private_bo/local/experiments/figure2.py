@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -167,6 +167,11 @@ def run_trial(
     return trial_of(problem, result)
 
 
+def seed_of(panel: Panel, trial: int, seed: int) -> np.random.SeedSequence:
+    """Of a trial: every algorithm and setting has the same, and no two panels."""
+    return np.random.SeedSequence(seed, spawn_key=(ord(panel.letter), trial))
+
+
 def seeds(seed: np.random.SeedSequence) -> tuple[np.random.Generator, ...]:
     """Of the problem, of the run and of the noise, which all algorithms of a trial share."""
     keys = ((*seed.spawn_key, part) for part in range(3))
@@ -183,64 +188,9 @@ def trial_of(problem: BanditProblem, result: RunResult) -> Trial:
     )
 
 
-PanelTrials: TypeAlias = dict[Panel, dict[Algorithm, list[Trial]]]
-Choice: TypeAlias = Callable[[Algorithm, Panel], Setting]
-
 _WIDTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
 _PLAYS = (3, 10)
-
-
-def figure2(
-    panels: Sequence[Panel],
-    setting: Choice,
-    *,
-    algorithms: Sequence[Algorithm] = tuple(Algorithm),
-    trials: int = 10,
-    steps: int = 1000,
-    seed: int = 0,
-    workers: int = 1,
-) -> PanelTrials:
-    """Run algorithms in panels; the result does not depend on the number of workers.
-
-    Args:
-        panels: which.
-        setting: width multiplier and k for an algorithm in a panel.
-        algorithms: which.
-        trials: independent trials, each with its own seed (and synthetic function).
-        steps: T.
-        seed: root of all randomness.
-        workers: processes.
-
-    Raises:
-        InputError: if a number is no positive integer, T is below k, or data are missing.
-    """
-    trials, seed, workers = checked(trials, seed, workers)
-    steps = validate.integer_at_least(1, steps=steps)
-    keys = [(panel, algorithm) for panel in panels for algorithm in algorithms]
-    runs = in_parallel(
-        run_trial,
-        (
-            (
-                panel,
-                algorithm,
-                setting(algorithm, panel),
-                steps,
-                np.random.SeedSequence(seed, spawn_key=(ord(panel.letter), trial)),
-            )
-            for panel, algorithm in keys
-            for trial in range(trials)
-        ),
-        workers,
-    )
-    found: PanelTrials = {panel: {} for panel in panels}
-    for number, (panel, algorithm) in enumerate(keys):
-        found[panel][algorithm] = runs[number * trials : (number + 1) * trials]
-    return found
-
-
-def relative(trials: Sequence[Trial]) -> float:
-    """Mean final regret in units of uniform play over as many rounds."""
-    return float(np.mean([trial.relative for trial in trials]))
+_TRIALS = 10
 
 
 def tuned(algorithm: Algorithm, panel: Panel) -> Setting:
@@ -251,23 +201,28 @@ def tuned(algorithm: Algorithm, panel: Panel) -> Setting:
 def tune(panels: Sequence[Panel], *, seed: int, workers: int, steps: int = 1000) -> str:
     """A table of the mean relative regret of every setting that ``TUNED`` was chosen from.
 
+    It does not depend on the number of workers.
+
     Raises:
-        InputError: as :func:`figure2`.
+        InputError: if a number is no positive integer, T is below k, or data are missing.
     """
+    trials, seed, workers = checked(_TRIALS, seed, workers)
+    steps = validate.integer_at_least(1, steps=steps)
     rows = []
     for private, algorithm in itertools.product((True, False), Algorithm):
         chosen = [panel for panel in panels if (panel.epsilon is not None) is private]
         plays = _PLAYS if algorithm is Algorithm.MOMA else (None,)
         for setting in itertools.starmap(Setting, itertools.product(_WIDTHS, plays)):
-            found = figure2(
-                chosen,
-                lambda *_, fixed=setting: fixed,
-                algorithms=[algorithm],
-                steps=steps,
-                seed=seed,
-                workers=workers,
+            found = in_parallel(
+                run_trial,
+                (
+                    (panel, algorithm, setting, steps, seed_of(panel, trial, seed))
+                    for panel in chosen
+                    for trial in range(trials)
+                ),
+                workers,
             )
-            mean = np.mean([relative(found[panel][algorithm]) for panel in chosen])
+            mean = np.mean([trial.relative for trial in found])
             name, k = chosen[0].name_of(algorithm), setting.plays_per_epoch or "–"
             rows.append((name, k, f"{setting.width_multiplier:g}", f"{100 * mean:.1f} %"))
     return table(("algorithm", "k", "width ×", "mean of uniform play"), rows) + "\n"
