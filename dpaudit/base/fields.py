@@ -134,8 +134,9 @@ class Kinded(Checked):
         again = _place(known) == _place(cls) and not known.__module__.startswith(_OWN_PACKAGE)
         if known is not cls and not again:
             raise InputError(
-                f"{cls.family} kind {kind!r} is that of {known.__module__}.{known.__qualname__} "
-                "already; give the new class a kind of its own."
+                f"{cls.family} kind {kind!r} already belongs to "
+                f"{known.__module__}.{known.__qualname__}; give the new class a kind of its "
+                "own."
             )
         cls._members[kind] = cls  # the same class again, in a session that edits its source
 
@@ -232,7 +233,7 @@ def _read(kind: type[Any], what: str, record: object) -> Any:
     given = toml_tables.table(what, record, known)
     for name, each in known.items():
         if each.default is MISSING and each.default_factory is MISSING and name not in given:
-            raise toml_tables.KeysError(f"{what} lacks the key {name!r}, which it needs.")
+            raise toml_tables.KeysError(f"{what} lacks the required key {name!r}.")
     readers = _readers(kind)  # type: ignore[arg-type]  # is hashable
     return kind(**{name: readers[name](value) for name, value in given.items()})
 
@@ -362,8 +363,8 @@ def _member(family: type[Kinded], name: str, value: Any) -> Any:
     _instance(family, name, value)
     if family._members.get(value.kind) is not type(value):
         raise InputError(
-            f"{name} is a {type(value).__name__}, which is no registered {family.family}; give the "
-            "class a kind of its own."
+            f"{name} is a {type(value).__name__}, which is not a registered {family.family}; "
+            "give the class a kind of its own."
         )
     return value
 

@@ -42,7 +42,7 @@ def require_open(invocation: Invocation, value: NDArray[Any]) -> None:
     """
     require_unbounded(invocation)
     if isinstance(invocation.mechanism, PrivateSelection):
-        raise PlanMismatchError(f"{invocation.describe()} is made of runs; use select for it.")
+        raise PlanMismatchError(f"{invocation.describe()} selects among runs; use select for it.")
     require_sound(invocation, value)
 
 

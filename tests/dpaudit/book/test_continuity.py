@@ -15,7 +15,7 @@ from dpaudit.book import Book, BudgetRecord, limit_of, verify_book
 PLAN = laplace(2.0)
 """Half of the budget."""
 TABLES = ("release", "spent", "budget", "dataset", "log", "head")
-OTHER = "shorter than this process saw it, or another one"
+OTHER = "shorter than before or another one"
 
 
 def rows_of(book):

@@ -166,7 +166,9 @@ def test_what_no_neighbour_exercised_is_not_tested():
     known = assumptions_of(PLAN, code=True, rehearsal=counted, findings=())
     found = {each.premise: each for each in known}
     assert found[Premise.SENSITIVITY].standing is Standing.NOT_EXERCISED
-    assert "None of the neighbours (1) exercised it at 'mean'" in found[Premise.SENSITIVITY].evidence
+    assert ("None of the neighbours (1) exercised it at 'mean'") in found[
+        Premise.SENSITIVITY
+    ].evidence
     assert found[Premise.RESULTS].standing is Standing.TESTED
     assert Standing.NOT_EXERCISED.rank == Standing.ASSUMED.rank
     made = certify(PLAN, subject=CODE, delta=1e-5).with_rehearsal(counted)

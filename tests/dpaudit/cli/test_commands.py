@@ -205,7 +205,7 @@ def test_certificate_and_ledger_belong_together(call):
     assert call("verify", "a/certificate.json", *verified)[0] == 0
     for arguments, message in [
         (("a/certificate.json", "--ledger", "b/ledger.jsonl"), "differ in head"),
-        (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "goes with a certificate"),
+        (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "give it only with a certificate"),
         (("a/certificate.json", "--anchor", "a.anchor"), "without a ledger"),
     ]:
         code, _, err = call("verify", *arguments)
@@ -226,7 +226,7 @@ def test_certificate_and_ledger_belong_together(call):
     assert "last lines were dropped" in err
     code, _, err = call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")
     assert code == 3
-    assert "differ in head: the ledger is not the whole of that run, or of another" in err
+    assert "differ in head: the ledger is incomplete, or belongs to another run" in err
 
 
 def test_what_is_verified_is_told_in_words(capsys):
@@ -356,7 +356,7 @@ def test_a_ledger_has_no_second_opinion(call):
     call("run", "examples:Answers", "--data", "numbers", "-o", "here")
     code, _, err = call("verify", "here/ledger.jsonl", "--second-opinion")
     assert code == 3
-    assert "it goes with a certificate" in err
+    assert "give it only with a certificate" in err
 
 
 @pytest.mark.parametrize("command", ["certify", "verify"])

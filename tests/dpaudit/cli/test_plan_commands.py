@@ -145,7 +145,7 @@ def test_every_rule_of_sarif_is_explained(call):
     for rule in RULES:
         code, out, _ = call("explain", rule)
         assert code == 0
-        assert f"{rule} is not a finding, but a rule of SARIF: " in out
+        assert f"{rule} is a rule of SARIF, not a finding: " in out
 
 
 def test_no_finding_is_explained_by_facts_alone():

@@ -49,7 +49,7 @@ def test_a_release_says_that_its_loss_adds_up_and_a_second_one_is_charged_anew(t
     _warned_as_reported(out, load_certificate("out/certificate.json"))
     code, _, err = typed("release", "visits.toml", "-o", "out")
     assert code == 3
-    assert "exists already; give another folder with -o. That release is charged anew" in err
+    assert "exists already; give another folder with -o. A new release is charged too" in err
     code, _, err = typed("release", "visits.toml", "--synthetic", 9, "-o", "out")
     assert (code, "charged" in err) == (3, False)
     code, out, _ = typed("release", "visits.toml", "--synthetic", 9, "-o", "try")

@@ -196,7 +196,7 @@ def test_steps_do_not_count():
     assert IndividualGaussian(2.0, 10**6).pair(1.0).mu == Gaussian(2.0).pair(1.0).mu
     calibrated = IndividualGaussian.calibrated(epsilon=1, delta=1e-5, sensitivity=1, steps=7)
     assert (calibrated.steps, round(calibrated.sigma, 4)) == (7, 3.7306)
-    with pytest.raises(InputError, match="clip_norm is of one release"):
+    with pytest.raises(InputError, match="clip_norm bounds one release only"):
         IndividualGaussian.calibrated(epsilon=1, delta=1e-5, sensitivity=1, clip_norm=1.0)
 
 

@@ -191,5 +191,5 @@ def test_what_cannot_be_enumerated_is_said():
         sparse(1.0, 1.0).probabilities(np.zeros(17))
     with pytest.raises(UnsupportedError, match="no list of outputs"):
         sparse(1.0, 1.0, 1.0).probabilities([0.0])
-    with pytest.raises(UnsupportedError, match="too small beside"):
+    with pytest.raises(UnsupportedError, match="too small compared with"):
         sparse(1.0, 1e9).probabilities([0.0])

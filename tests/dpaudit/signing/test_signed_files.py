@@ -82,7 +82,7 @@ def test_passwords_come_from_the_environment_or_a_terminal(call, monkeypatch):
 
 def test_every_key_that_is_given_must_have_signed(call):
     path, keys = signed(call, "ana"), ("--key", "ana.pub.pem", "--key", "ben.pub.pem")
-    refused(call("verify", path, *keys), "has not signed it; leave it out, or ask it to.")
+    refused(call("verify", path, *keys), "has not signed it; leave the key out, or have it signed.")
     signed(call, "ben", source=path)
     assert call("verify", path, *keys)[0] == 0
     refused(call("sign", path, "--key", "ben.pem", "-o", path), "has signed it already")
@@ -111,9 +111,9 @@ def test_nothing_is_signed_that_does_not_follow(call):
     words = ("--key", "ana.pem", "-o", "e.dsse.json")
     refused(call("sign", "e.json", *words), "guarantee.epsilon is 0.5; the plan proves 1.")
     for content, told in {
-        "{}": "is no 'dpaudit-certificate/3'; certify it anew.",
+        "{}": "is not a 'dpaudit-certificate/3'; certify it again.",
         "[]": "is no 'dpaudit-certificate/3'",
-        '{"schema": "dpaudit-certificate/1"}': "certify it anew",
+        '{"schema": "dpaudit-certificate/1"}': "certify it again",
         '{"schema": "dpaudit-certificate/3"}': "does not follow the schema",
         '{"payloadType": 1}': "envelope must have payload",
         '{"a": 1, "a": 2}': "twice",
@@ -149,7 +149,7 @@ def test_what_goes_together_is_told(call):
     refused(call("verify", path, "--policy", "p.toml"), "no key is given")
     refused(call("verify", "c.json", "--signature", path), "no key is given")
     refused(call("verify", "c.json", *key), "envelope must have payload")
-    refused(call("verify", path, "--key", "ana.pem"), "is not one of that half")
+    refused(call("verify", path, "--key", "ana.pem"), "is not that half of a key")
     refused(call("verify", path, *key, "--anchor", "a"), "without a ledger")
     refused(call("verify", path, *key, "--ledger", "l.jsonl"), "does not exist")
     refused(call("verify", path, *key, "--policy", "none.toml"), "does not exist")
@@ -159,7 +159,7 @@ def test_what_goes_together_is_told(call):
     refused(call("sign", "c.json", "--key", "ana.pem", "-o", "ben.pem"), "was not signed")
     code, out, err = call("verify", path, *key, "--policy", "p.toml")
     assert (code, "refused" in out) == (1, True)
-    assert err == "dpaudit: the closed journal of the run is not there; give it with --ledger.\n"
+    assert err == "dpaudit: the closed journal of the run is missing; give it with --ledger.\n"
     answer = json.loads(call("verify", path, *key, "--policy", "p.toml", "--json")[1])
     assert (answer["valid"], answer["policy"], len(answer["lacks"])) == (False, "not met", 1)
 
@@ -202,12 +202,12 @@ def test_the_head_of_a_journal(call, monkeypatch):
     assert call("verify", "one/ledger.jsonl", "--signature", head, *key)[0] == 0
     refused(call("verify", head, *key, "--anchor", "one.anchor"), "give --ledger too")
     both = ("--ledger", "two/ledger.jsonl", "--signature", head)
-    refused(call("verify", "one/ledger.jsonl", *both, *key), "it goes with a certificate")
+    refused(call("verify", "one/ledger.jsonl", *both, *key), "give it only with a certificate")
     refused(call("verify", head, *key, "--ledger", "two/ledger.jsonl"), "is not as it was signed")
     Path("p.toml").write_text("journal = true\n")
     refused(call("verify", head, *key, "--policy", "p.toml"), "journal-head:1', and no certificate")
     lines = Path("one/ledger.jsonl").read_bytes().splitlines(keepends=True)
     Path("one/ledger.jsonl").write_bytes(b"".join(lines[:-1]))
-    refused(call("verify", head, *key, *ledger), "shorter, longer or another.")
+    refused(call("verify", head, *key, *ledger), "it is shorter, longer or different.")
     Path("one/ledger.jsonl").write_bytes(b"".join(lines)[:-3])
     refused(call("sign", "one/ledger.jsonl", "--key", "ana.pem", "-o", "x"), "was cut off")

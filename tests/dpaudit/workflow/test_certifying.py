@@ -284,4 +284,4 @@ def test_an_older_file_is_called_what_it_is() -> None:
     made = certify(response_plan(), subject=SubjectRecord("mine"), claim=Claim(1.0))
     assert verification(made).remarks == ()
     (remark,) = verification(replace(made, schema="dpaudit-certificate/2")).remarks
-    assert "of dpaudit-certificate/2, in which no premise rests on another" in remark
+    assert "of dpaudit-certificate/2, which does not say on what each premise rests" in remark

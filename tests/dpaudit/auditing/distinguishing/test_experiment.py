@@ -176,7 +176,7 @@ class TestProcesses:
         with pytest.raises(InconclusiveError, match=how) as caught:
             self.audited(one_sided, **settings)
         assert re.search(r" in runs \d+ to \d+ on x'", str(caught.value))
-        assert "may tell the neighbours apart" in str(caught.value)
+        assert "may distinguish the neighbours" in str(caught.value)
         assert "\n" not in str(caught.value)
 
     def test_an_end_on_both_sides_is_inconclusive_in_workers_too(self):
