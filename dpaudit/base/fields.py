@@ -233,7 +233,7 @@ def _read(kind: type[Any], what: str, record: object) -> Any:
     given = toml_tables.table(what, record, known)
     for name, each in known.items():
         if each.default is MISSING and each.default_factory is MISSING and name not in given:
-            raise toml_tables.KeysError(f"{what} lacks the required key {name!r}.")
+            raise toml_tables.KeysError(f"{what} lacks the key {name!r}, which it needs.")
     readers = _readers(kind)  # type: ignore[arg-type]  # is hashable
     return kind(**{name: readers[name](value) for name, value in given.items()})
 

@@ -145,7 +145,7 @@ def require_supported(optimizer: Any, module: Any) -> None:
         )
     if clips_in_the_loss(optimizer) and module is None:
         raise InputError(
-            "optimizer leaves clipping to the loss, which it cannot observe; attach the "
+            "optimizer leaves clipping to the loss, where dpaudit cannot see it; attach the "
             "PrivacyEngine before make_private."
         )
 

@@ -182,7 +182,7 @@ def test_a_different_mechanism_of_the_same_kind_is_no_match():
     ledger = Ledger(Plan.of(gaussian_of_one()), rng=np.random.default_rng(0))
     with pytest.raises(PlanMismatchError, match="declares Laplace"):
         ledger.release(Noiseless(1.0), 5.0, unit="ann")
-    with pytest.raises(InputError, match="no registered mechanism"):
+    with pytest.raises(InputError, match="not a registered mechanism"):
         gaussian_invocation(mechanism=Noiseless(1.0))
 
 

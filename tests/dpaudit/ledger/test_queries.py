@@ -254,7 +254,7 @@ def test_what_is_bounded_at_the_door_leaves_by_no_other():
 def test_no_sum_is_bounded_for_a_mechanism_that_has_a_sensitivity_of_its_own():
     box = LaplaceVector((1.0, 1.0), (1.0, 1.0))
     for mechanism in (box, ExponentialMechanism(1.0)):
-        with pytest.raises(InputError, match="says itself"):
+        with pytest.raises(InputError, match="states by itself"):
             opened(bounded(mechanism, 100.0)).sum([[50.0, 50.0]])
 
 

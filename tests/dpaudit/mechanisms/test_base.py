@@ -66,7 +66,7 @@ def test_what_is_not_offered_is_refused_in_one_sentence_that_names_the_mechanism
 
 
 def test_a_kind_is_unique():
-    with pytest.raises(InputError, match=r"mechanism kind 'laplace' is that of .*Laplace already"):
+    with pytest.raises(InputError, match=r"mechanism kind 'laplace' already belongs to .*Laplace"):
 
         class Other(Bare):
             kind = "laplace"

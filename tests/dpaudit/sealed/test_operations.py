@@ -351,7 +351,7 @@ def test_there_is_one_partition_and_each_key_has_its_label(tmp_path: Path) -> No
         with pytest.raises(PlanMismatchError, match="rows of that key"):
             asked.ledger.count(asked.data, at="Ünï")
         for rows_of in (asked.data.filter("age > 3"), asked.data.group_rows(1)):
-            with pytest.raises(InputError, match="partitioned already"):
+            with pytest.raises(InputError, match="already partitioned"):
                 rows_of.partition("ward")
         with pytest.raises(InputError, match="some units alone"):
             parts["A1"].partition("ward")

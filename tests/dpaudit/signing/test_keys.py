@@ -76,7 +76,9 @@ def test_a_password_keeps_it(tmp_path):
 @pytest.mark.parametrize("there", ["a.pem", "a.pub.pem"])
 def test_nothing_is_overwritten(tmp_path, there):
     (tmp_path / there).write_text("mine")
-    with pytest.raises(InputError, match=r"cannot be made: File exists; a new path, because no"):
+    with pytest.raises(
+        InputError, match=r"cannot be made: File exists; give a new path, because no"
+    ):
         new_key(tmp_path / "a.pem", None)
     assert [each.name for each in tmp_path.iterdir()] == [there]
     assert (tmp_path / there).read_text() == "mine"

@@ -112,7 +112,7 @@ def test_nothing_is_signed_that_does_not_follow(call):
     refused(call("sign", "e.json", *words), "guarantee.epsilon is 0.5; the plan proves 1.")
     for content, told in {
         "{}": "is not a 'dpaudit-certificate/3'; certify it again.",
-        "[]": "is no 'dpaudit-certificate/3'",
+        "[]": "is not a 'dpaudit-certificate/3'",
         '{"schema": "dpaudit-certificate/1"}': "certify it again",
         '{"schema": "dpaudit-certificate/3"}': "does not follow the schema",
         '{"payloadType": 1}': "envelope must have payload",
@@ -138,7 +138,7 @@ def test_a_second_signer_does_not_sign_just_anything(call):
     refused(
         call("sign", "o.dsse.json", "--key", "ana.pem", "-o", "p.dsse.json"), "schema is missing"
     )
-    refused(call("verify", "o.dsse.json", "--key", "ben.pub.pem"), "'urn:x', and no certificate")
+    refused(call("verify", "o.dsse.json", "--key", "ben.pub.pem"), "'urn:x', not a certificate")
 
 
 def test_what_goes_together_is_told(call):
@@ -203,9 +203,11 @@ def test_the_head_of_a_journal(call, monkeypatch):
     refused(call("verify", head, *key, "--anchor", "one.anchor"), "give --ledger too")
     both = ("--ledger", "two/ledger.jsonl", "--signature", head)
     refused(call("verify", "one/ledger.jsonl", *both, *key), "give it only with a certificate")
-    refused(call("verify", head, *key, "--ledger", "two/ledger.jsonl"), "is not as it was signed")
+    refused(
+        call("verify", head, *key, "--ledger", "two/ledger.jsonl"), "is not the one that was signed"
+    )
     Path("p.toml").write_text("journal = true\n")
-    refused(call("verify", head, *key, "--policy", "p.toml"), "journal-head:1', and no certificate")
+    refused(call("verify", head, *key, "--policy", "p.toml"), "journal-head:1', not a certificate")
     lines = Path("one/ledger.jsonl").read_bytes().splitlines(keepends=True)
     Path("one/ledger.jsonl").write_bytes(b"".join(lines[:-1]))
     refused(call("verify", head, *key, *ledger), "it is shorter, longer or different.")

@@ -186,7 +186,7 @@ REFUSED = {
     "read_text('/etc/passwd') = t": ("READ_TEXT", "not taken"),
     "getenv('HOME') = t": ("GETENV", "not taken"),
     "my_macro(x) > 1": ("MY_MACRO(x)", "not taken"),
-    "CAST(x AS INTEGER) > 1": ("CAST(x AS INT)", "only DATE"),
+    "CAST(x AS INTEGER) > 1": ("CAST(x AS INT)", "only cast is DATE"),
     "TRY_CAST(t AS DATE) = d": ("TRY_CAST", "not taken"),
     "t LIKE 'A%'": ("LIKE", "not taken"),
     "t SIMILAR TO 'A'": ("SIMILAR TO", "not taken"),

@@ -113,7 +113,7 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
 def test_where_the_others_alone_cost_more_no_noise_is_sought(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
-    with pytest.raises(InputError, match="what is not 'sum' alone exceeds"):
+    with pytest.raises(InputError, match="the other invocations alone exceed"):
         calibrate_target(str(path), [], "epsilon = 0.05, delta = 1e-6", at="sum")
 
 

@@ -378,7 +378,7 @@ def test_a_chunk_without_room_leaves_no_half(journal):
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 99, limits[1]))
         try:
-            with pytest.raises(JournalError, match=r"cannot be written: .*; the chunks"):
+            with pytest.raises(JournalError, match=r"cannot be written: .*; the runs"):
                 trials.append(0, 1, (some, some))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -147,7 +147,7 @@ def half(parameters, example):
         ),
         (
             {"plan": use(stream(passes=1))},
-            "declares 1 participations 3 steps apart; .* make them 2",
+            "declares 1 participations 3 steps apart; .* they are 2",
         ),
     ],
     ids=lambda each: str(each)[:40] if isinstance(each, str) else "",
