@@ -132,7 +132,7 @@ def test_fields_that_nothing_would_look_at(asked, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"arguments": {"x": 1}}, "audit: arguments must be a table, of the parameters of a fun"),
+        ({"arguments": {"x": 1}}, "audit: arguments must be a table of parameters of the fun"),
         ({"code": "f:f", "pair": [0, 1], "arguments": 3}, "arguments must be a table"),
         ({"code": 3, "pair": [0, 1]}, "code is 3"),
         ({"through_run": True, "exact": True}, "through_run is given with exact, every_pair"),
@@ -189,7 +189,7 @@ def test_keywords_replace_fields():
 def test_fields_without_a_use_are_refused():
     execution = Execution(seed=3)
     assert execution.only("seed", "confidence") is execution
-    with pytest.raises(InputError, match="runs is 70; this audit takes seed, confidence and no"):
+    with pytest.raises(InputError, match="runs is 70; this audit takes seed, confidence, but not"):
         Execution(runs=70).only("seed", "confidence")
 
 
