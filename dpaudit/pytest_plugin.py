@@ -152,7 +152,7 @@ def assert_certified(target: Path | str, *, rows: int = 1000) -> Certificate:
     else:
         certificate = certified(sealed)
     if certificate.verdict is not Verdict.CERTIFIED or certificate.claim is None:
-        stated = certificate.claim or "no claim, where there must be one"
+        stated = certificate.claim or "no claim, although one is required"
         raise PrivacyViolationError(None, certificate.findings, f"{target} states {stated}.")
     if certificate.release is None or not rows:
         return certificate

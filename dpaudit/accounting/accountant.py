@@ -224,8 +224,9 @@ class Accountant(Kinded, ABC):
     def __init_subclass__(cls) -> None:
         if "in_best" in cls.__dict__:
             raise InputError(
-                f"accountant {cls.kind!r} has in_best; 'best' asks those of dpaudit alone, so "
-                "leave it out, and name the accountant where its proof is wanted."
+                f"accountant {cls.kind!r} sets in_best; 'best' asks only accountants of "
+                "dpaudit, so leave in_best out, and name the accountant where you want its "
+                "proof."
             )
         super().__init_subclass__()
 

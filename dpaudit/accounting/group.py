@@ -52,8 +52,8 @@ def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan
     groups = plan.by_unit()
     if len({frozenset((use_of(each), each.count) for each in group) for group in groups}) > 1:
         raise UnsupportedError(
-            "the plan treats disjoint sets of units differently; a group spread over them has no "
-            "theorem here, so plan for the group directly."
+            "the plan treats disjoint sets of units differently; no theorem here covers a "
+            "group that is spread over several sets, so plan for the group directly."
         )
     return Plan(tuple(_together(each, size, unit) for each in groups[0]))
 

@@ -69,8 +69,8 @@ def require_affordable(plan: Plan, *, times: float = 1.0) -> None:
     seconds = times * seconds_of_proof(plan)
     if seconds > MOST_SECONDS:
         raise InputError(
-            f"the plan's proof would take about {seconds:.0f} s, and {MOST_SECONDS:.0f} s are "
-            "allowed; --allow-work computes it all the same."
+            f"the plan's proof would take about {seconds:.0f} s, but only {MOST_SECONDS:.0f} "
+            "s are allowed; --allow-work computes it anyway."
         )
 
 

@@ -244,7 +244,9 @@ def _answer(task: Callable[[Any], Any], item: Any) -> bytes:
     try:
         return pickle.dumps(answer, protocol=5)
     except Exception as error:  # noqa: BLE001 - foreign objects may raise anything
-        return pickle.dumps((False, EndedError(f"{type(error).__name__} when it was to answer")))
+        return pickle.dumps(
+            (False, EndedError(f"{type(error).__name__} when it should have answered"))
+        )
 
 
 def _settle(memory: float | None, reseeded: Sequence[Any]) -> None:

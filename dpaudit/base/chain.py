@@ -212,7 +212,7 @@ def require_new(path: Path | str) -> None:
 
 
 def _there(path: Path) -> InputError:
-    return InputError(f"journal {files.shown(path)} exists already; give a new path.")
+    return InputError(f"journal {files.shown(path)} already exists; give a new path.")
 
 
 def _not_created(path: Path, reason: str) -> InputError:

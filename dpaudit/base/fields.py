@@ -134,8 +134,9 @@ class Kinded(Checked):
         again = _place(known) == _place(cls) and not known.__module__.startswith(_OWN_PACKAGE)
         if known is not cls and not again:
             raise InputError(
-                f"{cls.family} kind {kind!r} is that of {known.__module__}.{known.__qualname__} "
-                "already; give the new class a kind of its own."
+                f"{cls.family} kind {kind!r} already belongs to "
+                f"{known.__module__}.{known.__qualname__}; give the new class a kind of its "
+                "own."
             )
         cls._members[kind] = cls  # the same class again, in a session that edits its source
 
@@ -362,8 +363,8 @@ def _member(family: type[Kinded], name: str, value: Any) -> Any:
     _instance(family, name, value)
     if family._members.get(value.kind) is not type(value):
         raise InputError(
-            f"{name} is a {type(value).__name__}, which is no registered {family.family}; give the "
-            "class a kind of its own."
+            f"{name} is a {type(value).__name__}, which is not a registered {family.family}; "
+            "give the class a kind of its own."
         )
     return value
 

@@ -214,7 +214,7 @@ def write(path: Path | str, content: str | bytes, *, private: bool = False) -> P
     except (OSError, ValueError) as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or "it is not a path, or needs PYTHONUTF8=1"
+        reason = getattr(error, "strerror", None) or "it is not a valid path, or needs PYTHONUTF8=1"
         raise InputError(
             f"output {shown(path)} cannot be written: {reason}; give a writable path."
         ) from None
@@ -246,7 +246,7 @@ def refuse_special(path: Path) -> None:
         special = path.exists() and not path.is_file()
         special = special or path.absolute().parts[1:2] in (("dev",), ("proc",))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a path, or needs PYTHONUTF8=1"
+        reason = getattr(error, "strerror", None) or "it is not a valid path, or needs PYTHONUTF8=1"
         raise InputError(f"output {shown(path)} cannot be written: {reason}.") from None
     if special:
         what = "a folder" if path.is_dir() else "not a regular file"

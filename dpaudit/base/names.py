@@ -74,7 +74,7 @@ def checked_name(**field: str) -> str:
     seen = name.isprintable() and not _UNSEEN.search(name)
     if not seen or (len(scripts) > 1 and not scripts <= _TOGETHER):
         raise InputError(
-            f"{what} is {name[:60]!a}; its letters must be of one script, and none invisible."
+            f"{what} is {name[:60]!a}; its letters must be visible, and of one script."
         )
     return name
 

@@ -210,8 +210,7 @@ def private(value: Any) -> np.ndarray[Any, Any]:
             array = None if _masked(value) else np.array(value)
     if array is None or array.dtype.kind not in "iuf":
         raise InputError(
-            f"value is of type {kind:.60} and no array of numbers; it must be a number or an array "
-            "of finite numbers."
+            f"value is of type {kind:.60}; it must be a number or an array of finite numbers."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError("value has an entry that is NaN or infinite; it must be finite.")
@@ -240,7 +239,9 @@ def real_view(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if array.dtype.kind not in "iuf":
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     if array.dtype.kind != "f" and (array > 2**53).any() | (array < -(2**53)).any():
-        raise InputError(f"{name} has a whole number beyond ±2^53, which floats round; scale it.")
+        raise InputError(
+            f"{name} has a whole number beyond ±2^53, which a float cannot hold exactly; scale it."
+        )
     if array.dtype != np.float64:
         array = array.astype(np.float64)
     if not np.isfinite(array).all():

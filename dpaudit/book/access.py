@@ -99,7 +99,7 @@ def holder(book: Book, secret: str) -> Token:
     wanted = _hashed(secret)
     known = next(_tokens(book, "SELECT record FROM token WHERE hash = :hash", hash=wanted), None)
     if known is None or not hmac.compare_digest(known.hash, wanted):
-        raise AccessError("the token is not one of this book; ask for a valid one.")
+        raise AccessError("the token does not belong to this book; ask for a valid one.")
     return still_held(book, known)
 
 

@@ -39,7 +39,7 @@ DEFAULT_BOOK = "book.db"
 _SAFE: dict[str, Any] = {"callback": without_password}
 Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK", **_SAFE)]
 BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}", **_SAFE)]
-_BY = "Who does it; the user's name by default."
+_BY = "Who acts; by default, the user's name."
 
 
 def _named(by: str | None) -> str | None:
@@ -49,11 +49,14 @@ def _named(by: str | None) -> str | None:
 By = Annotated[str | None, option("--by", "NAME", _BY, callback=_named)]
 OneDataSet = Annotated[str | None, option("--dataset", "NAME", "Name of the data set.")]
 Period = Annotated[
-    str | None, option("--period", "DAYS", "The days whose data are read, as 2026-W47 or FROM..TO.")
+    str | None,
+    option("--period", "DAYS", "The days whose data are read, such as 2026-W47 or FROM..TO."),
 ]
 Purpose = Annotated[str | None, option("--purpose", "TEXT", "What it is for.")]
 Approved = Annotated[str, option("--approved", "NAME", "Who approved it.")]
-Request = Annotated[str | None, option("--request", "ID", "The same request is charged once.")]
+Request = Annotated[
+    str | None, option("--request", "ID", "Name of the request; the same one is charged only once.")
+]
 
 
 def who(by: str | None) -> str:
@@ -121,13 +124,13 @@ def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
 
     books.Book.create(url, by=who(by))
     print_result(
-        "the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION"
+        "the book is made; next: dpaudit book dataset NAME --unit UNIT --relation RELATION"
     )
 
 
 @app.command()
 def clock(
-    day: Annotated[str, typer.Argument(metavar="DATE", help="The day that it is, in UTC.")],
+    day: Annotated[str, typer.Argument(metavar="DATE", help="Today's date in UTC, to confirm it.")],
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
@@ -149,7 +152,14 @@ def dataset(
     unit: Annotated[str, option("--unit", "NOUN", "Who is protected, such as user.")],
     relation: Annotated[str, option("--relation", "KIND", "Such as add-remove.")],
     trust: Annotated[str, option("--trust", "MODEL", "Who sees raw data.")] = "central",
-    per: Annotated[str, option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
+    per: Annotated[
+        str,
+        option(
+            "--per",
+            "PERIOD",
+            "Period of data that a unit is protected for: day, week, month or year.",
+        ),
+    ] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
@@ -223,12 +233,16 @@ def close(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")],
     journal: Annotated[
         Path | None,
-        option("--journal", "FILE", "Of its ledger: what it proves not to have run is given back."),
+        option(
+            "--journal",
+            "FILE",
+            "The ledger's journal: what it shows not to have run is given back.",
+        ),
     ] = None,
     certificate: Annotated[Path | None, option("--certificate", "FILE", "Of the run.")] = None,
     abandon: Annotated[str, option("--abandon", "WHY", "It ended early.")] = "",
     withdraw: Annotated[
-        str, option("--withdraw", "WHY", "Nothing ran: its whole charge is given back.")
+        str, option("--withdraw", "WHY", "Why nothing ran; the whole charge is given back.")
     ] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
@@ -243,14 +257,15 @@ def close(
 
     if withdraw:
         if abandon or journal is not None or certificate is not None:
-            raise typer.BadParameter("--withdraw says that nothing ran; give it alone")
+            raise typer.BadParameter(
+                "--withdraw states that nothing ran; give it without other options"
+            )
         show.ended(book.withdraw(release, by=who(by), why=withdraw))
         return
     if abandon and journal is None and book.release(release).status is books.Status.RESERVED:
         raise InputError(
-            f"no ledger was begun for release {release}, and abandoned it would stay charged. If "
-            "nothing ran, use --withdraw WHY, which gives its charge back; if something ran "
-            "outside the book, leave out --abandon."
+            f"no ledger was begun for release {release}; if abandoned, it stays charged. If "
+            "nothing ran, use --withdraw WHY, which gives the charge back."
         )
     digest = "" if certificate is None else certificate_of(book, release, certificate)
     told = {"certificate": digest, "abandoned": abandon}
@@ -263,7 +278,9 @@ def status(
     dataset: OneDataSet = None,
     plan: Annotated[
         str | None,
-        option("--plan", "PLAN.toml|SUBJECT", "How often would it fit, and with what noise?"),
+        option(
+            "--plan", "PLAN.toml|SUBJECT", "A plan: how often does it fit, and with which noise?"
+        ),
     ] = None,
     period: Period = None,
     settings: Settings = None,
@@ -318,10 +335,15 @@ def export(
 def verify(
     journals: Annotated[list[Path] | None, typer.Argument(metavar="[LEDGER...]")] = None,
     anchor: Annotated[
-        Path | None, option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
+        Path | None,
+        option(
+            "--anchor",
+            "FILE",
+            "File that keeps the head of the log; it is updated if the book holds.",
+        ),
     ] = None,
     new_anchor: Annotated[
-        bool, typer.Option("--new-anchor", help="It begins with this, and knows nothing yet.")
+        bool, typer.Option("--new-anchor", help="The anchor is new: start one here.")
     ] = False,
     url: Url = DEFAULT_BOOK,
 ) -> None:
@@ -332,7 +354,9 @@ def verify(
     from dpaudit.workflow.verifying import Verification
 
     if new_anchor and anchor is None:
-        raise typer.BadParameter("--new-anchor is given without --anchor; give its path too")
+        raise typer.BadParameter(
+            "--new-anchor is given without --anchor; give the anchor's path too"
+        )
     kept = None if anchor is None else FileAnchor(anchor)
     facts = books.verify_book(book, kept, new_anchor=new_anchor)
     for path in journals or ():
@@ -341,12 +365,16 @@ def verify(
     verification(Verification("book", found))
 
 
-_Key = Annotated[Path, option("--key", "FILE", "It names people; keep it out of the book.")]
+_Key = Annotated[
+    Path, option("--key", "FILE", "File of the key that hides names; keep it out of the book.")
+]
 
 
 def people(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    limit: Annotated[str, option("--limit", "'KEY = VALUE, …'", "'rho = 0.1', … of each.")],
+    limit: Annotated[
+        str, option("--limit", "'KEY = VALUE, …'", "Limit of each unit, such as 'rho = 0.1'.")
+    ],
     key: _Key,
     dataset: OneDataSet = None,
     url: Url = DEFAULT_BOOK,
@@ -369,7 +397,10 @@ def charge(
     name: Annotated[str, option("--of", "NAME", "Name of the budgets.")],
     people: Annotated[Path, option("--people", "FILE", "A name a line.")],
     key: _Key,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Who may take part; a new file.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="File to write: the names of those who may take part."),
+    ],
     purpose: Purpose = None,
     request: Request = None,
     settings: Settings = None,
@@ -386,13 +417,13 @@ def charge(
         plan = plan_of_target(target, settings or ())
     told = {"by": who(by), "purpose": purpose or target, "request": request}
     written(charge_file(book, name, plan, people, output, key=key, **told))
-    say("only they may take part; who is not among them, and how many, is private")
+    say("only these may take part; who is left out, and how many, is private")
 
 
 def recheck(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of certificates and ledgers.")],
     audit: Annotated[
-        list[Path] | None, option("--audit", "FILE", "A certificate with an audit made since.")
+        list[Path] | None, option("--audit", "FILE", "A certificate with a newer audit.")
     ] = None,
     allow_work: AllowWork = False,
     url: Url = DEFAULT_BOOK,
@@ -407,7 +438,7 @@ def recheck(
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit
 
-    with working(f"recheck {folder}", "what was found stays in the book's log; begin anew"):
+    with working(f"recheck {folder}", "what was found stays in the book's log; start again"):
         found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
     show.verification(found)
     short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
@@ -437,7 +468,7 @@ def token(
         return
     if revoked:
         books.revoke(book, name, by=who(by))
-        print_result(f"the token of {name} holds no longer", name=name)
+        print_result(f"the token of {name} is no longer valid", name=name)
         return
     text = books.issue(book, name, role, by=who(by), until=until)
     if not answered("token", {"name": name, "token": text}):
@@ -522,7 +553,7 @@ def serve(
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE")] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy before it speaks TLS with browsers.")
+        bool, typer.Option("--behind-proxy", help="A proxy in front of the server provides TLS.")
     ] = False,
     names: Annotated[list[str] | None, option("--name", "HOST", "By which browsers ask.")] = None,
     certificates: Annotated[
@@ -539,7 +570,7 @@ def serve(
 
     tls: dict[str, Any] = {"certificate": tls_certificate, "key": tls_key}
     place = Place(host, port, behind_proxy=behind_proxy, names=tuple(names or ()), **tls)
-    told = "the book is at {}; Ctrl-C ends it, and dpaudit book token NAME lets somebody in"
+    told = "the book is at {}; Ctrl-C stops the server, and dpaudit book token NAME makes a token"
     listen(book, place, certificates=certificates, ready=lambda at: typer.echo(told.format(at)))
 
 

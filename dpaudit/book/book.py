@@ -194,7 +194,9 @@ class Book:
         def run(page: Page) -> None:
             known = page.state.budgets.get(budget)
             if known is None or known.retired:
-                raise InputError(f"budget is {shown(budget)}; it must be one that is not retired.")
+                raise InputError(
+                    f"budget is {shown(budget)}; it must be a budget that is not retired."
+                )
             told = {"budget": budget, "why": checked_text(why=why)}
             page.write("retired", checked_text(by=by), **told)
 
@@ -256,7 +258,8 @@ class Book:
             waits = any(budget.approval for budget in page.state.budgets_of(dataset))
             if waits and approved:
                 raise InputError(
-                    "approved is given, but a budget requires approval in the book; leave it out."
+                    "approved is given, but a budget requires approval through the book; "
+                    "leave it out."
                 )
             charges = _charges(page, dataset, plan, period)
             if refusing := page.state.refusing_budget(charges):
@@ -389,7 +392,7 @@ class Book:
             own = summarise_journal(path).identifier
             found = next(self.releases("journal = :own", own=own), None)
             if found is None:
-                raise InputError("the book knows nothing of this journal; give the right one.")
+                raise InputError("the book does not know this journal; give the right one.")
             release = found.id
         reservation = self.reservation(release, by="")
         content = summarise_journal(path, anchor=reservation)

@@ -117,7 +117,8 @@ def _watch(engine: Engine) -> None:
         if len(known) != 1 or not path.exists() or not is_kept(connection):
             raise InputError(
                 f"{shown_url(engine.url)} does not answer: its file was removed or replaced while "
-                "it was open, and nothing was changed; put the right one there and start again."
+                "it was open, and nothing was changed; put the right database there and "
+                "start again."
             )
 
     event.listen(engine, "connect", identify)
@@ -297,8 +298,8 @@ def read_log(connection: Connection, known: Seen | None, book: str) -> Seen:
     same = known is None or (known.book == now.book and known.lines <= now.lines)
     if not same or hashes != due:
         raise TamperedError(
-            f"{book} does not answer: its log is shorter than this process saw it, or another one, "
-            "as after a restore, and nothing was changed; put the right one there, check it with "
+            f"{book} does not answer: its log is shorter than before or another one, as after "
+            "a restore. Nothing was changed; put the right database there, check it with "
             "dpaudit book verify --anchor, and start again."
         )
     return now

@@ -126,7 +126,7 @@ def span_of(text: str | None, today: date) -> Span:
     except (ValueError, OverflowError):
         raise InputError(
             f"period is {shown(text)}; it must be a day, a week, a month or a year, such as "
-            "2026-11-16, 2026-W47, 2026-11 or 2026, or two of them, as 2026-11-16..2026-11-22."
+            "2026-11-16, 2026-W47, 2026-11 or 2026, or two of them, such as 2026-11-16..2026-11-22."
         ) from None
     if not 0 <= (span[1] - span[0]).days < _MOST_DAYS:
         raise InputError(
@@ -447,7 +447,7 @@ def limit_of(stated: Mapping[str, Any]) -> Limit:
     """
     if stated.keys().isdisjoint(("epsilon", "rho", "curve")):
         toml_tables.table("limit", stated, {"epsilon", "delta", "rho", "curve", "kind", "slack"})
-        raise InputError("limit is missing; it must be like 'epsilon = 1, delta = 1e-6'.")
+        raise InputError("limit is missing; give one such as 'epsilon = 1, delta = 1e-6'.")
     usual = "renyi" if "delta" in stated else "pure"
     kind = next((key for key in ("rho", "curve") if key in stated), usual)
     return Limit.parse({"kind": kind, **stated})

@@ -238,7 +238,9 @@ def _lock_people(connection: Connection, name: str, key: bytes) -> People:
         raise InputError(f"people is {shown(name)}, which the book does not have; create it first.")
     known = People.from_dict(json.loads(record))
     if not hmac.compare_digest(known.check, _check(key)):
-        raise InputError(f"the key is not that of {shown(name)}; use the one it was made with.")
+        raise InputError(
+            f"the key is not that of {shown(name)}; use the key that was created with it."
+        )
     return known
 
 

@@ -66,7 +66,8 @@ class Reservation:
         whole = None if declared is None else (declared.count, declared.total)
         if whole is None or replace(invocation, count=whole[0], total=whole[1]) != declared:
             raise BudgetExceededError(
-                f"{invocation.describe()} is not what release {self.id} reserved; none was drawn."
+                f"{invocation.describe()} is not what release {self.id} reserved; nothing was "
+                "drawn."
             )
         if self._used[invocation.at] >= declared.releases:
             raise BudgetExceededError(
@@ -75,7 +76,9 @@ class Reservation:
         if not self._holder and not self._resumes:  # also where its ledger could not be opened
             self.begin(self.plan, anchored=False)
         if self._holder not in (0, os.getpid()):
-            raise BudgetExceededError(f"release {self.id} runs in another process; none was drawn.")
+            raise BudgetExceededError(
+                f"release {self.id} runs in another process; nothing was drawn."
+            )
         if not self._anchored and self._now().status is not Status.RUNNING:
             raise BudgetExceededError(f"release {self.id} has ended; nothing was drawn.")
         self._used[invocation.at] += 1
@@ -93,12 +96,13 @@ class Reservation:
         """
         if plan != self.plan:
             raise PlanMismatchError(
-                f"the ledger has another plan than release {self.id} reserved; reserve it as well."
+                f"the ledger's plan is not the one that release {self.id} reserved; reserve "
+                "this plan too."
             )
         with self._lock:
             if self._holder:
                 raise BudgetExceededError(
-                    f"release {self.id} already has a ledger; it begins once."
+                    f"release {self.id} already has a ledger; a release begins only once."
                 )
             if not anchored:
                 self._change(self._begin, BudgetExceededError)
@@ -126,11 +130,11 @@ class Reservation:
         if known.status in (Status.REQUESTED, Status.RESERVED):
             return None
         if known.withdrawn:
-            raise InputError(f"release {self.id} was withdrawn; no ledger opens for it.")
+            raise InputError(f"release {self.id} was withdrawn; no ledger can be opened for it.")
         if not known.journal or known.journal != journal:
             raise InputError(
                 f"release {self.id} has begun with another journal than {shown(journal)}, or "
-                "without one; a release begins once."
+                "without one; a release begins only once."
             )
         return _anchored(known)
 
@@ -149,7 +153,8 @@ class Reservation:
                 raise JournalError(f"release {self.id} is {known.status}; nothing was drawn.")
             elif after != _anchored(known) or known.journal != state.journal:
                 raise JournalError(
-                    f"release {self.id} went on in another copy of its journal; nothing was drawn."
+                    f"release {self.id} continued in another copy of its journal; nothing was "
+                    "drawn."
                 )
             facts = {"release": self.id, "lines": state.lines, "head": state.head}
             page.write("anchored", self._by, **facts)

@@ -42,7 +42,7 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
 
     render, records = renderer_of(path), records_of(book)
     if records != records_as_of(book, records["lines"], records["hash"])[0]:
-        raise TamperedError("the book's tables are not what its log adds up to; nothing is signed.")
+        raise TamperedError("the book's tables do not agree with its log; nothing is signed.")
     content, head = render(records), (records["book"], records["lines"], records["hash"])
     stated = export_statement(*head, files.sha256(content.encode()), at)
     envelope = stated.envelope().with_signature(signer)
@@ -87,6 +87,6 @@ def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
     content = renderer_of(path)(records)
     if records["book"] != stated["book"] or files.sha256(content.encode()) != digest:
         raise TamperedError(
-            f"{files.shown(path)} is not what the book's log added up to at line {stated['lines']}."
+            f"{files.shown(path)} does not agree with the book's log up to line {stated['lines']}."
         )
     return behind

@@ -113,8 +113,8 @@ def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], in
                 break
         if (replay.number, replay.head) != (lines, head):
             raise TamperedError(
-                f"line {lines} of the book's log is not the one that was signed: it is another "
-                "book, or its log was cut and written anew."
+                f"line {lines} of the book's log is not the one that was signed: this is "
+                "another book, or its log was cut and rewritten."
             )
         now = connection.execute(text("SELECT count(*) FROM log")).scalar_one()
         _require_lines(_head(connection).lines, now)
@@ -315,10 +315,10 @@ class _Replay:
             for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():
                 row = dict(found)
                 if due.pop(_named(row), None) != row:
-                    raise TamperedError(f"{table} {_named(row)} is not what the log adds up to.")
+                    raise TamperedError(f"{table} {_named(row)} does not agree with the log.")
             if due:
                 raise TamperedError(
-                    f"{table} {next(iter(due))} is in the log and not in the table."
+                    f"{table} {next(iter(due))} is in the log but not in the table."
                 )
 
 

@@ -93,7 +93,7 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
         if {"payload", "releases"} & record.keys():
             other = "a signed envelope" if "payload" in record else "an export of a book"
             reads = "dpaudit verify FILE --key PUBLIC.pem reads it"
-            raise InputError(f"the file is {other} and no certificate; {reads}.")
+            raise InputError(f"the file is {other}, not a certificate; {reads}.")
         known = " and ".join(map(repr, _READ))
         raise InputError(f"schema is {shown(version)}; this version reads {known}.")
     errors = Draft202012Validator(certificate_schema(version)).iter_errors(record)

@@ -93,6 +93,11 @@ class Claim(Checked):
         return f"ε = {self.epsilon:g}, δ = {self.delta:g}"
 
     @property
+    def measure(self) -> str:
+        """What the claim limits, as advice on a larger or a smaller one names it."""
+        return "ε" if self.risk is None else "risk"
+
+    @property
     def points(self) -> tuple[CurvePoint, ...]:
         """The (ε, δ) that it consists of; of a smooth curve some. By increasing ε."""
         stated = (CurvePoint(self.epsilon, self.delta),) if self.risk is None else self.risk.points
@@ -144,7 +149,7 @@ class Claim(Checked):
         known = {each.name: each for each in fields(RISKS.get(kind, cls))}
         for name in given.keys() - known.keys() - {"source"}:
             raise InputError(
-                f"claim has {name!r} beside {kind!r}; it must be like {_EXAMPLES[kind]}."
+                f"claim has both {kind!r} and {name!r}; it must be like {_EXAMPLES[kind]}."
             )
         for name, each in known.items():
             if each.default is MISSING and name not in given:

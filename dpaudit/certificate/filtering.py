@@ -74,7 +74,9 @@ class FilterRecord(Record):
                 self.epsilon, self.delta, **{name: each for name, each in own.items() if each}
             )
         except TypeError:
-            raise InputError(f"filtered has fields that the kind {self.kind!r} has not.") from None
+            raise InputError(
+                f"filtered has fields that the kind {self.kind!r} does not have."
+            ) from None
         declared = {each.at: each for each in plan.invocations}
         for at, times in self.admitted.items():
             known_as = declared.get(at)

@@ -91,8 +91,8 @@ def certify(
     proved = known(delta)
     if seal is not None and (stated := taken_at_word(plan, proved)):
         raise InputError(
-            f"seal is given, and what {quoted(stated[0])} costs its author states; no run of it is "
-            "sealed."
+            f"seal is given, but only its author states what {quoted(stated[0])} costs; such "
+            "a run cannot be sealed."
         )
     notes: list[Finding] = []
     if proved is not None and claim is not None and claim.risk is not None:
@@ -167,7 +167,9 @@ def _unbounded(plan: Plan, proved: Guarantee) -> Finding:
         ((i.mechanism.pair_and_failure(i.sensitivity)[1], i.mechanism.kind) for i in known),
         default=(0.0, ""),
     )
-    low = f"Raise the threshold of {keys}: a key that one alone has is told with probability"
+    low = (
+        f"Raise the threshold of {keys}: a key that only one unit has is released with probability"
+    )
     return replace(found, remedy=f"{low} {told:.3g}.") if told > proved.delta else found
 
 

@@ -208,7 +208,9 @@ _NARROWLY = (
     "The bound is close to the claim: if you audited much code, or this code several times, give "
     "more runs and a higher confidence."
 )
-_BY_CHANCE = "The event was likelier than the claim allows, which so few runs may show by chance."
+_BY_CHANCE = (
+    "The event was more frequent than the claim allows, but so few runs may show this by chance."
+)
 _COUNTS = ("hits", "runs", "other_hits", "other_runs")
 
 

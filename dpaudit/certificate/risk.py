@@ -253,7 +253,7 @@ def _sampled(curve: Composition, slack: float) -> tuple[CurvePoint, ...]:
     found[0.0] = curve.delta(0.0).upper + slack
     kept = [CurvePoint(*each) for each in found.items() if each[0] < math.inf and each[1] < 1]
     if not kept:
-        raise InputError(f"{curve.native} bounds no finite ε at any δ; claim less than that.")
+        raise InputError(f"{curve.native} bounds no finite ε at any δ; claim a smaller number.")
     return tuple(kept)
 
 

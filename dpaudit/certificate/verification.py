@@ -66,7 +66,9 @@ def verify(certificate: Certificate) -> None:
     if certificate.release is not None:
         _check_release(certificate)
     if certificate.filtered is not None and certificate.run is None:
-        raise TamperedError("filtered is stated without a run: nothing passed that filter.")
+        raise TamperedError(
+            "filtered is stated, but there is no run that could have passed a filter."
+        )
     proved, again = certificate.guarantee, recomputed(certificate)
     if (proved is None) != (again.guarantee is None):
         raise TamperedError(
@@ -106,7 +108,7 @@ def _check_release(certificate: Certificate) -> None:
     subject = certificate.subject
     code = subject.code_hash is not None or subject.location or subject.configuration
     if code or certificate.rehearsal is not None or certificate.filtered is not None:
-        raise TamperedError("release is stated of a subject that has code; a release has none.")
+        raise TamperedError("release is stated, but the subject has code; a release has none.")
     _check_source("release", made.source, certificate)
     if certificate.run is not None:
         _check_results(made, certificate.plan, certificate.run)
@@ -117,7 +119,7 @@ def _check_release(certificate: Certificate) -> None:
         own = is_own(each.mechanism) and each.mechanism.kind in _OF_RELEASES
         if not (known and plain and own):
             raise TamperedError(
-                f"release is stated of a plan with {shown(each.at)}, which is of none of its "
+                f"release is stated, but {shown(each.at)} of the plan belongs to none of its "
                 "queries."
             )
 
@@ -129,32 +131,38 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
     record says, its maker says.
     """
     if certificate.release is not None:
-        raise TamperedError("seal is stated beside a release, which has no code to be sealed.")
+        raise TamperedError("seal is stated together with a release, which has no code to seal.")
     if certificate.subject.code_hash is None:
-        raise TamperedError("seal is stated of a subject without code.")
+        raise TamperedError("seal is stated, but the subject has no code.")
     if certificate.rehearsal is not None:
-        raise TamperedError("seal is stated beside a rehearsal, for which code must hold the data.")
+        raise TamperedError(
+            "seal is stated together with a rehearsal, for which code must hold the data."
+        )
     ran = bool((certificate.run or {}).get("ledger"))
     if ran and seal.made_up is not None:
-        raise TamperedError("seal.made_up is stated beside a run, which is itself what was sealed.")
+        raise TamperedError(
+            "seal.made_up is stated together with a run, which is then itself what was sealed."
+        )
     if not ran and seal.made_up is None:
         raise TamperedError("seal is stated without a run; only a run is sealed.")
     if stated := taken_at_word(certificate.plan, certificate.guarantee):
         raise TamperedError(
-            f"seal is stated of a proof that takes the word of others for {shown(stated[0])}."
+            f"seal is stated, but the proof takes the word of others for {shown(stated[0])}."
         )
     _check_source("seal", seal.source, certificate)
     for means in MEANS:
         if not any(means.casefold() in each.casefold() for each in seal.means):
-            raise TamperedError(f"seal.means lack {means}, without which a run is not sealed.")
+            raise TamperedError(f"seal.means lacks {means}, without which a run is not sealed.")
     for name in seal.required_tries:
         if name not in seal.tries:
-            raise TamperedError(f"seal.tries lack {shown(name)}, which must have been tried.")
+            raise TamperedError(
+                f"seal.tries lacks the attempt {shown(name)}, which a sealed run must make."
+            )
     for name, failed in seal.tries.items():
         if not failed or SUCCEEDED in failed.casefold():
-            raise TamperedError(f"seal.tries do not say how {shown(name)} failed.")
+            raise TamperedError(f"seal.tries does not say how the attempt {shown(name)} failed.")
     if certificate.versions == versions() and not {*NEVER_SEALED} <= {*certificate.not_covered}:
-        raise TamperedError("not_covered lacks what no sealed run covers.")
+        raise TamperedError("not_covered lacks the sentences that every sealed run must state.")
 
 
 def _check_source(what: str, source: str, certificate: Certificate) -> None:
@@ -183,9 +191,13 @@ def _check_results(made: ReleaseRecord, plan: Plan, run: Mapping[str, Any]) -> N
             raise TamperedError(f"run has {found} {what}, and the release {wanted}.")
     for result, said in zip(results, made.queries, strict=True):
         if not said.startswith(f"{result['query']}: "):
-            raise TamperedError(f"run has results of {shown(result['query'])}, which is no query.")
+            raise TamperedError(
+                f"run has results of {shown(result['query'])}, which is not a query of the release."
+            )
         if not all(_is_row(row, len(result["columns"])) for row in result["rows"]):
-            raise TamperedError(f"run has a row of {shown(result['query'])} that is none.")
+            raise TamperedError(
+                f"run has a row of {shown(result['query'])} that the query does not have."
+            )
         if len({tuple(row["cell"]) for row in result["rows"]}) < len(result["rows"]):
             raise TamperedError(f"run has a cell of {shown(result['query'])} twice.")
         if not result["rows"] and not result.get("left") and ": frequent values of " not in said:
@@ -213,10 +225,14 @@ def _check_run(certificate: Certificate) -> None:
     rules = {each.rule for each in certificate.findings}
     for finding in run_findings(ledger):
         if finding.rule not in rules:
-            raise TamperedError(f"findings lack {shown(finding.rule)}, which follows from the run.")
+            raise TamperedError(
+                f"findings lacks {shown(finding.rule)}, which follows from the run."
+            )
     named = any(name.endswith(", seeded") for name in ledger["samplers"])
     if (certificate.seed is not None) != ledger["seeded"] or named > ledger["seeded"]:
-        raise TamperedError("seed, samplers and ledger of the run differ on whether it was seeded.")
+        raise TamperedError(
+            "seed, samplers and ledger of the run disagree on whether it had a seed."
+        )
     if sum(ledger["samplers"].values()) != ledger["entries"]:
         raise TamperedError("the samplers of the run did not draw as often as its ledger counts.")
 
@@ -259,12 +275,14 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
         if _told(finding, same) not in kept:
             what = "audits" if finding.rule in (NOT_DECLARED, OF_EQUALS) else "plan and claim"
             raise TamperedError(
-                f"findings lack {shown(finding.rule)}, which follows from the {what}."
+                f"findings lacks {shown(finding.rule)}, which follows from the {what}."
             )
     follows = {_told(each, same) for each in again.findings}
     for finding in certificate.findings:
         if finding.rule in RESERVED and _told(finding, same) not in follows:
-            raise TamperedError(f"findings hold {shown(finding.rule)}, which does not follow.")
+            raise TamperedError(
+                f"findings has {shown(finding.rule)}, which does not follow from the certificate."
+            )
 
 
 def _check_assumptions(certificate: Certificate) -> None:

@@ -62,7 +62,7 @@ def certify(
         bool,
         typer.Option(
             "--rehearse",
-            help="Put the code to the test too, on neighbouring data; sealed, on made-up rows.",
+            help="Also test the code on neighbouring data; sealed code, on made-up rows.",
         ),
     ] = False,
     data: Annotated[str | None, option("--data", "NAME|PATH", "What to rehearse on.")] = None,
@@ -99,7 +99,7 @@ def certify(
 def run(
     subject: Runnable,
     data: Annotated[
-        str | None, option("--data", "NAME|PATH", "What to run on; the subject's own by default.")
+        str | None, option("--data", "NAME|PATH", "Data to run on; by default, the subject's own.")
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
@@ -107,16 +107,15 @@ def run(
     float_noise: Annotated[
         bool,
         typer.Option(
-            "--float-noise", help="Without a seed: draw in floating point, not from exact samplers."
+            "--float-noise",
+            help="Without a seed, draw noise in floating point, not from exact samplers.",
         ),
     ] = False,
     durability: LedgerSurvives = "process",
     anchor: Anchor = None,
     rehearse: Annotated[
         bool,
-        typer.Option(
-            "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
-        ),
+        typer.Option("--rehearse/--no-rehearsal", help="First test the code, on the same data."),
     ] = True,
     sealed: Annotated[
         bool,
@@ -163,12 +162,16 @@ def report(
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
+        typer.Option(
+            "-o", "--output", help="File to write; its ending (.html, .pdf …) decides the format."
+        ),
     ],
     owner: Annotated[
         Path | None,
         option(
-            "--owner", "owner.json", "Add what the owner of the data alone may see, and say so."
+            "--owner",
+            "owner.json",
+            "Add what only the owner of the data may see, with a banner that says so.",
         ),
     ] = None,
     second_opinion: Service = None,
@@ -201,7 +204,7 @@ def card(
         "README.md"
     ),
     name: Annotated[
-        str | None, option("--name", "TEXT", "Of the model; the subject's by default.")
+        str | None, option("--name", "TEXT", "Name of the model; by default, the subject's.")
     ] = None,
     utility: Annotated[
         list[str] | None,
@@ -211,7 +214,7 @@ def card(
             "A score of the model, and of one without privacy: accuracy=0.85,0.91.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate, and write a model card of it, as Hugging Face shows it.
@@ -230,7 +233,7 @@ def card(
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A certificate or a ledger, or signed.")
+        Path, typer.Argument(metavar="FILE", help="A certificate or a ledger, or a signed file.")
     ],
     ledger: Annotated[
         Path | None, option("--ledger", "FILE", "The ledger of the certificate's run.")
@@ -320,9 +323,9 @@ def audit(output: Path | None, **given: Any) -> None:
 
     request, journal = AuditRequest.of_options(given), given["journal"]
     request = replace(request, notice=partial(typer.echo, err=True))
-    kept = "nothing is kept; with --journal FILE and --seed N the same command would go on"
+    kept = "nothing is kept; with --journal FILE and --seed N, the same command would continue"
     if journal is not None:
-        kept = f"finished runs are in {journal}, and the same command goes on with them"
+        kept = f"finished runs are in {journal}; the same command continues from them"
     with working(f"audit {request.target}", kept):
         outcome = attacking.audit(request)
     if output is not None:
@@ -335,7 +338,7 @@ def release(
     file: Annotated[Path, typer.Argument(metavar="RELEASE.toml", help="What is to be released.")],
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Print costs and expected errors; no data are touched."),
+        typer.Option("--plan", help="Print costs and expected errors; read no data."),
     ] = False,
     synthetic: Annotated[
         int | None,
@@ -343,7 +346,7 @@ def release(
     ] = None,
     cluster: Annotated[
         str | None,
-        option("--cluster", "ADDRESS", "Work off the rows on a dask cluster (tcp://…)."),
+        option("--cluster", "ADDRESS", "Process the rows on a dask cluster (tcp://…)."),
     ] = None,
     seed: Seed = None,
     output: RunFolder = Path("out"),
@@ -427,9 +430,7 @@ def explain(
 
     known = known_findings()
     if finding in RULES:
-        show.print_result(
-            f"{finding} is not a finding, but a rule of SARIF: {RULES[finding]['help']}"
-        )
+        show.print_result(f"{finding} is a rule of SARIF, not a finding: {RULES[finding]['help']}")
         return
     if finding is not None:
         finding = finding.removeprefix("finding/")  # as SARIF has it
@@ -462,22 +463,27 @@ def checker(
 
 def calibrate(
     target: Annotated[
-        str, typer.Argument(metavar="MECHANISM|PLAN.toml", help="Such as gaussian, or a plan file.")
+        str,
+        typer.Argument(
+            metavar="MECHANISM|PLAN.toml", help="A mechanism, such as gaussian, or a plan file."
+        ),
     ],
     claim: Stated = None,
     settings: Annotated[
         list[str] | None,
         option("--set", "KEY=VALUE", "A key of the invocation or of the plan, such as count=100."),
     ] = None,
-    at: Annotated[
-        str, option("--at", "LABEL", "Change the noise of this invocation alone, not of all.")
-    ] = "",
+    at: Annotated[str, option("--at", "LABEL", "Change the noise of this invocation only.")] = "",
     accuracy: Annotated[
         float | None,
-        option("--accuracy", "T", "The most noise that is at most T, not the least for a claim."),
+        option(
+            "--accuracy",
+            "T",
+            "Find the most noise that stays within T, instead of the least for a claim.",
+        ),
     ] = None,
     confidence: Annotated[
-        float, option("--confidence", "P", "With what probability noise is at most T.")
+        float, option("--confidence", "P", "The probability with which the noise stays within T.")
     ] = 0.95,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
@@ -503,8 +509,8 @@ def check(
         option(
             "--since",
             "CERT",
-            "Say what changed since a certificate, or a folder of them; worse is exit 1, and "
-            "does not overwrite them.",
+            "Compare with an earlier certificate, or a folder of them; if something is "
+            "worse, exit with 1 and keep the earlier ones.",
         ),
     ] = None,
     output: Annotated[
@@ -519,7 +525,11 @@ def check(
     from dpaudit.cli import show
     from dpaudit.workflow.checking import check_project
 
-    kept = "reports are written after all work: those of before stay, the same command begins anew"
+    kept = (
+        "reports are written once all work is done: the earlier "
+        "ones stay, and the same command "
+        "starts again"
+    )
     with working("check", kept):
         outcome, files = check_project(project, since=since, reports=output, others=budgets)
     show.checked(outcome, files)
@@ -543,7 +553,7 @@ def exit_of_project(outcome: ProjectOutcome) -> Exit:
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
     survey: Annotated[
-        bool, typer.Option("--survey", help="An algorithm in Python, attacked: a survey.")
+        bool, typer.Option("--survey", help="An algorithm in Python, with attacks: a survey.")
     ] = False,
     counts: Annotated[
         bool, typer.Option("--counts", help="Counts and sums, by code that runs sealed.")
@@ -577,7 +587,7 @@ def demo(
     from dpaudit.cli import show
     from dpaudit.workflow.demo import run_demo
 
-    kept = f"the same command makes anew what there is in {output}"
+    kept = f"the same command replaces what is in {output}"
     with working("demo", kept):
         certificate, files = run_demo(output, seed)
     show.certificate(certificate, files=files)
@@ -587,12 +597,12 @@ def demo(
 def replay(
     subject: Runnable,
     data: Annotated[
-        str | None, option("--data", "NAME|PATH", "What to run on; its own by default.")
+        str | None, option("--data", "NAME|PATH", "Data to run on; by default, the subject's own.")
     ] = None,
     settings: Settings = None,
     seed: Annotated[int, option("--seed", "N", "Seed of the rehearsal.", min=0)] = 0,
     neighbour: Annotated[
-        str, option("--neighbour", "TEXT", "How it is made; all by default.")
+        str, option("--neighbour", "TEXT", "How the neighbour is made; by default, all ways.")
     ] = "",
 ) -> None:
     """Compare runs on neighbouring data, release by release. Prints private values.

@@ -123,7 +123,7 @@ def _watch(child: int, reads: int) -> int:
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(
             f"dpaudit: the audited code ended the process ({ending(ended)}) before the command "
-            "was done, so nothing is decided; code under audit must return.\n"
+            "was done, so there is no verdict; code under audit must return.\n"
         )
     return Exit.UNPROVEN
 

@@ -120,8 +120,8 @@ def _outcome(arguments: list[str]) -> int:
     unreadable = [number for number, text in enumerate(arguments, 1) if not _is_readable(text)]
     if unreadable:
         return _write_error(
-            f"argument {unreadable[0]} is not text in UTF-8, or holds a null or a part of a path "
-            "that is longer than 255 bytes; give it otherwise, or set PYTHONUTF8=1.",
+            f"argument {unreadable[0]} is not UTF-8 text, or holds a null or a part of a path "
+            "that is longer than 255 bytes; change it, or set PYTHONUTF8=1.",
             Exit.INPUT,
         )
     try:
@@ -142,7 +142,7 @@ def _outcome(arguments: list[str]) -> int:
             return Exit.CERTIFIED
         return _write_error(
             "the audited code ended the process (SystemExit) before the command was done, so "
-            "nothing is decided; code under audit must return.",
+            "there is no verdict; code under audit must return.",
             Exit.UNPROVEN,
         )
     except InterruptedRunError as error:
@@ -161,7 +161,7 @@ def _outcome(arguments: list[str]) -> int:
             raise
         return _write_error(
             f"unexpected {type(error).__name__}{_innermost(error)} "
-            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows the rest)",
+            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows the traceback)",
             Exit.INPUT,
         )
     if code == Exit.INTERRUPTED:  # typer makes Ctrl-C a silent code

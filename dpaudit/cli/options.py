@@ -26,7 +26,7 @@ def without_password(context: typer.Context, given: typer.CallbackParam, url: st
     typed = source is not None and source.name == "COMMANDLINE"
     if typed and url and (_PASSWORD.search(url) or "password=" in unquote(url).lower()):
         raise typer.BadParameter(
-            "the URL has a password, which the list of processes shows; leave it out and set "
+            "the URL has a password, which the list of processes would show; leave it out, and set "
             "PGPASSWORD or PGPASSFILE, or give the whole URL in DPAUDIT_BOOK to dpaudit book"
         )
     return url
@@ -65,7 +65,7 @@ def typed(kind: Any, usage: str, about: str, **more: Any) -> Any:
     ]
 
 
-NOTHING = "nothing was written, and the same command begins anew"
+NOTHING = "nothing was written; the same command starts again"
 
 
 @contextmanager
@@ -88,11 +88,13 @@ def kept_of(folder: Path) -> str:
     """Return what an interrupted run leaves in its folder."""
     if not (folder / "ledger.jsonl").exists():
         return f"nothing was released; {NOTHING}"
-    return f"what was released is charged and on record in {folder}; give -o another folder to run"
+    return f"what was released is charged and recorded in {folder}; to run again, use another -o"
 
 
 Runnable = Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")]
-Anchor = Annotated[Path | None, option("--anchor", "FILE", "Keep the ledger's head here too.")]
+Anchor = Annotated[
+    Path | None, option("--anchor", "FILE", "Also keep the ledger's last hash in this file.")
+]
 LedgerSurvives = Annotated[
     str, option("--durability", "END", "What the ledger survives: process or power.")
 ]
@@ -103,7 +105,7 @@ CertificateFile = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
 ]
 AllowWork = Annotated[
-    bool, typer.Option("--allow-work", help="Recompute a proof however long it would take.")
+    bool, typer.Option("--allow-work", help="Recompute a proof, however long it takes.")
 ]
 Settings = Annotated[
     list[str] | None, option("--set", "KEY=VALUE", "Set a public field of the subject.")
@@ -132,9 +134,9 @@ Witness = Annotated[
     bool | None,
     typer.Option(
         "--witness/--no-witness",
-        help="Let the independent checker prove it too; by default where that is cheap.",
+        help="Also let the independent checker prove it; by default, only where that is cheap.",
     ),
 ]
 Checked = Annotated[
-    bool, typer.Option("--checked", help="What the independent checker proves decides the claim.")
+    bool, typer.Option("--checked", help="Judge the claim by what the independent checker proves.")
 ]

@@ -311,13 +311,16 @@ def audit(outcome: AuditOutcome) -> None:
 
 _UNIQUE = {
     "undeclared": "differs in nearly every run: an adversary who knows what it is may compute from "
-    "it what no search finds (the noise of a seed, an order of calls); declare it by --field "
+    "it what no search finds (the noise of a seed, an order of calls); declare the field "
+    "with --field "
     "FIELD=KIND, one of random, seed, time, or try a --score",
     "random": "is declared to be drawn afresh, independent of data and noise; nobody tested that",
-    "seed": "is declared to be a seed or a key; who knows it may compute what was drawn from it, "
-    "so try a --score that does",
-    "time": "is declared to be a time or a counter and was left out of the audit: nobody tested "
-    "what it shows of data",
+    "seed": "is declared to be a seed or a key; an adversary who knows "
+    "it may compute what was drawn "
+    "from it, so try a --score that does so",
+    "time": "is declared to be a time or a counter and was left out "
+    "of the audit: nobody tested what "
+    "it reveals about data",
 }
 
 
@@ -523,7 +526,7 @@ def checked(outcome: ProjectOutcome, made: Sequence[Path]) -> None:
     seen = index.relative_to(here) if index.is_relative_to(here) else index
     say(f"wrote {len(made)} files; begin with {escape(str(seen))}", soft_wrap=True)
     if outcome.beside:
-        say("the better reports stay; check without --since takes the new ones in their place")
+        say("the better reports stay; dpaudit check without --since replaces them by the new ones")
 
 
 def _judged(heads: Sequence[str], rows: Sequence[Any], cells: Callable[[Any], Any]) -> Table:
@@ -589,8 +592,8 @@ def results(made: Certificate) -> None:
         if told.note:
             say(f"[dim]{escape(told.note)}[/]")
     say(
-        "[dim]Intervals are about what the bounds on rows, groups and values left of the table; "
-        "owner.json counts what they cut off.[/]"
+        "[dim]Intervals are about the table as the bounds on rows, groups and values left "
+        "it; owner.json counts what they cut off.[/]"
     )
 
 
@@ -614,7 +617,7 @@ def neighbours(replays: Sequence[NeighbourReplay]) -> None:
         rules = ", ".join(dict.fromkeys(finding.rule for finding in each.report.findings))
         raised = f"raised {each.report.raised}" if each.report.raised else ""
         lines.add_row(*map(escape, (each.neighbour, *apart, rules or raised)))
-    lines.caption = "furthest: distance of values before noise, over the declared sensitivity"
+    lines.caption = "furthest: distance of values before noise, divided by the declared sensitivity"
     say(lines)
 
 
@@ -626,7 +629,7 @@ def one_neighbour(replay: NeighbourReplay) -> None:
     for one in ordered[:_MOST_ROWS]:
         moved.add_row(escape(_place(one)), f"{one.observed:.6g}", f"{one.declared:.6g}")
     if len(ordered) > _MOST_ROWS:
-        moved.caption = f"{len(ordered) - _MOST_ROWS} more releases, which it moves less"
+        moved.caption = f"{len(ordered) - _MOST_ROWS} more releases, which change less"
     say(moved)
     for finding in replay.report.findings:
         say(f"[red]{finding.rule}[/]: {escape(finding.message)}")

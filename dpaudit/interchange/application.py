@@ -21,7 +21,7 @@ def opinion_of(
         bool,
         typer.Option(
             "--second-opinion",
-            help="Let dp-accounting compose the plan too, and compare: seconds.",
+            help="Also let dp-accounting compose the plan, and compare; takes seconds.",
         ),
     ] = False,
 ) -> Opinion | None:

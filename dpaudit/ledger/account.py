@@ -76,7 +76,8 @@ class Account:
         if invocation is None:
             places = ", ".join(repr(place) for place in self.declared)
             raise PlanMismatchError(
-                f"{mechanism.kind} is asked for at a label that is not declared; the plan declares "
+                f"{mechanism.kind} was requested at a label that is not declared; the plan "
+                "declares "
                 f"{places:.400}."
             )
         own = invocation.mechanism
@@ -114,7 +115,9 @@ class Account:
             where = "the label" if invocation is None else shown(at)
             raise PlanMismatchError(f"{where} is not declared with sampling; declare it so.")
         if self._fresh.get(at):
-            raise PlanMismatchError(f"{shown(at)} has a sample that waits for its release.")
+            raise PlanMismatchError(
+                f"{shown(at)} has a sample that has not been released yet; release it first."
+            )
         if isinstance(sampling, FixedSizeSampling) and units != sampling.population:
             raise InputError(f"units must be the declared population of {sampling.population}.")
         if isinstance(sampling, TruncatedPoissonSampling) and units > sampling.population:
@@ -131,7 +134,7 @@ class Account:
         if unit is not None and self._named_by not in (None, type(unit)):
             raise PlanMismatchError(
                 f"{invocation.describe()} names units by texts and by whole numbers in one run; "
-                "name each in one way."
+                "use one of the two for all."
             )
         if unit is None or invocation.group is None:
             return
@@ -140,8 +143,8 @@ class Account:
             name = shown(invocation.group.name)
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared for the group {name}, and this "
-                f"{invocation.unit} belongs to {shown(group)} since its first release; groups are "
-                "disjoint, so declare what runs without groups."
+                f"{invocation.unit} has belonged to {shown(group)} since its first release; "
+                "groups are disjoint, so declare what runs without groups."
             )
 
     def _require_left(self, invocation: Invocation, unit: str | None, times: int) -> None:

@@ -72,8 +72,8 @@ class FileAnchor:
         known = self.read()
         if known is not None and known.journal != journal:
             raise InputError(
-                f"anchor {files.shown(self.path)} is that of another journal; give each a file of "
-                "its own."
+                f"anchor {files.shown(self.path)} belongs to another journal; give each "
+                "journal an anchor of its own."
             )
         return known
 
@@ -93,8 +93,8 @@ class FileAnchor:
         records = data[: self._LENGTH], data[self._LENGTH :]
         if any(map(_is_damaged, records)):
             raise InputError(
-                f"anchor {files.shown(self.path)} was damaged: a record is not as it was written; "
-                "restore the file."
+                f"anchor {files.shown(self.path)} was damaged: a record has changed since it "
+                "was written; restore the file."
             )
         states = [(state, n) for n, each in enumerate(records) if (state := _parsed(each))]
         if not states:
@@ -120,7 +120,7 @@ class FileAnchor:
                 if after is not None and known != after:
                     raise JournalError(
                         f"anchor {files.shown(self.path)} has another line than this journal: "
-                        "another copy of it went on."
+                        "another copy of the journal continued."
                     )
                 written = os.pwrite(descriptor, record.encode(), self._LENGTH * (1 - place))
                 os.fdatasync(descriptor)
@@ -185,7 +185,7 @@ class AnchorCheck:
     def __init__(self, journal: str, anchor: Anchor) -> None:
         known = anchor.state(journal)
         if known is None:
-            raise InputError("the anchor knows nothing of this journal; give the right anchor.")
+            raise InputError("the anchor does not know this journal; give the right anchor.")
         self.known = known
         self._ahead = known.lines + 1
 
@@ -199,8 +199,8 @@ class AnchorCheck:
             self._ahead = line + more
         if line == self.known.lines and head != self.known.head:
             raise TamperedError(
-                f"line {line} of the journal is not the one that was anchored: this is a copy that "
-                "went on differently."
+                f"line {line} of the journal is not the one that was anchored: this is a copy "
+                "that continued differently."
             )
 
     def finish(self, lines: int) -> None:
@@ -212,11 +212,11 @@ class AnchorCheck:
         """
         if lines < self.known.lines:
             raise TamperedError(
-                f"the journal has {lines} lines and had {self.known.lines}: its last lines were "
-                "dropped, or this is an older copy."
+                f"the journal has {lines} lines, and the anchor knows {self.known.lines}: its "
+                "last lines were dropped, or this is an older copy."
             )
         if lines > self._ahead:
             raise TamperedError(
-                f"the journal has {lines - self.known.lines} lines more than were anchored: it "
-                "went on without its anchor."
+                f"the journal has {lines - self.known.lines} more lines than were anchored: "
+                "it continued without its anchor."
             )

@@ -257,7 +257,11 @@ def quantile_utilities(
             f"{invocation.describe()} is not an exponential mechanism; quantiles need one."
         )
     if contribution.rows is None:
-        raise InputError(f"{invocation.describe()} bounds no rows of a unit; quantiles need that.")
+        raise InputError(
+            f"{invocation.describe()} does not bound the rows of "
+            "a unit; quantiles need such a "
+            "bound."
+        )
     # A zeroed row is still a row, which may go from one side of a candidate to the other.
     absent = isinstance(invocation.relation, AddRemove)
     each = max(share, 1 - share) if absent else 1.0

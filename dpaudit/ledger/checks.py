@@ -49,7 +49,7 @@ def require_open(invocation: Invocation, value: NDArray[Any], *, unit: str | Non
     require_unbounded(invocation)
     mechanism = invocation.mechanism
     if isinstance(mechanism, PrivateSelection):
-        raise PlanMismatchError(f"{invocation.describe()} is made of runs; use select for it.")
+        raise PlanMismatchError(f"{invocation.describe()} selects among runs; use select for it.")
     require_sound(invocation, value)
     if unit is not None or invocation.trust is TrustModel.LOCAL:
         _require_steps_of_one(invocation, value)

@@ -50,7 +50,7 @@ class ReleaseGate(ProcessBound):
         self.require_own_process()
         if self._lock._is_owned():  # of the thread, whichever of its stacks has it
             raise InputError(
-                "a release was asked for while another one is being made; make one after the other."
+                "a release was requested while another one is being made; make one after the other."
             )
         return self._lock  # type: ignore[no-any-return]
 
@@ -66,8 +66,8 @@ class ReleaseGate(ProcessBound):
     def __enter__(self) -> None:
         if self.unfinished:
             self.shut(
-                "the ledger is closed, as a release was cut off while it was charged; resume from "
-                "its journal, or open a new one."
+                "the ledger is closed, because a release was interrupted while it was "
+                "charged; resume from its journal, or open a new ledger."
             )
         if self._shut:
             raise ClosedLedgerError(self._shut)

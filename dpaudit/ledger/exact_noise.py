@@ -168,7 +168,9 @@ class SecureNoise(ProcessBound):
         """
         step = math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
         if not step:
-            raise UnsupportedError(f"scale is {scale:g}; no grid is so fine, so it must be larger.")
+            raise UnsupportedError(
+                f"scale is {scale:g}; no grid is that fine, so the scale must be larger."
+            )
         return step
 
     def laplace(self, scale: float, values: NDArray[Any]) -> NDArray[Any]:

@@ -131,11 +131,11 @@ class Ledger(Uncopied, BoundedQueries):
     ) -> None:
         validate.instance(Plan, plan=plan)
         if rng is not None and noise is not None:
-            raise InputError("rng and noise are both given; the noise comes from one of them.")
+            raise InputError("rng and noise are both given; give one of them.")
         if journal is not None and not isinstance(journal, str | Path):
             raise InputError(f"journal is a {type(journal).__name__:.60}; it must be a path.")
         if anchor is not None and journal is None:
-            raise InputError("anchor is given without a journal; give a journal for it to keep.")
+            raise InputError("anchor is given without a journal; give a journal too.")
         self.plan = plan
         self.noise = FloatNoise(rng) if rng is not None else noise
         self._door = ReleaseGate()
@@ -333,7 +333,9 @@ class Ledger(Uncopied, BoundedQueries):
         self, invocation: Invocation, total: NDArray[Any], parts: Parts | None = None
     ) -> Released:
         if isinstance(invocation.mechanism, Stepwise):
-            raise PlanMismatchError(f"{invocation.describe()} has steps; open it by individual.")
+            raise PlanMismatchError(
+                f"{invocation.describe()} has steps; open it with ledger.individual."
+            )
         own, at = invocation.mechanism, invocation.at
         return self._pass_value(own, None, at, total, require_sound, parts)
 
@@ -461,7 +463,7 @@ class Ledger(Uncopied, BoundedQueries):
         """
         sampler = unshown(validate.text, sampler=external.sampler)
         if is_exact(sampler):
-            raise InputError("sampler reads as the ledger's own is called; name the library.")
+            raise InputError("sampler has the name of the ledger's own; name the library.")
 
         def draw(noise: NoiseBackend, entry: Entry) -> None:
             noise.observe(entry, external)
@@ -528,7 +530,9 @@ class Ledger(Uncopied, BoundedQueries):
         try:
             write(*given)
         except JournalError as error:
-            self._door.shut(f"the ledger is closed, as its journal could not be written: {error}")
+            self._door.shut(
+                f"the ledger is closed, because its journal could not be written: {error}"
+            )
             raise
 
     @property

@@ -37,7 +37,8 @@ class Uncopied:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise InputError(
-            f"{self.called} cannot be copied or sent: a copy would draw its noise again."
+            f"{self.called} cannot be copied or sent to another process: a copy would draw "
+            "the same noise again."
         )
 
 
@@ -56,6 +57,6 @@ class ProcessBound(Uncopied):
         """
         if self._process is not _process or self._number != os.getpid():
             raise ClosedLedgerError(
-                f"{self.called} belongs to process {self._number}; let that process release, as a "
-                "copy would draw its noise again."
+                f"{self.called} belongs to process {self._number}; release in that process, "
+                "because a copy would draw the same noise again."
             )

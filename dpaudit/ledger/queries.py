@@ -72,8 +72,9 @@ class BoundedQueries(ABC):
         invocation = self._bounded(at)
         if invocation.mechanism.norm is Norm.CHANGE:
             raise InputError(
-                f"{invocation.describe()} says itself how far a unit may move its value, which no "
-                "bounded sum keeps to; declare it without a contribution, and use release."
+                f"{invocation.describe()} states by itself how far a unit may move its value, "
+                "and a bounded sum cannot enforce that; declare it without a contribution, "
+                "and use release."
             )
         return invocation
 

@@ -106,7 +106,7 @@ class Stream(Uncopied):
         if len(earlier) >= mechanism.participations:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared with {mechanism.participations} "
-                f"participations; this {invocation.unit} has had them."
+                f"participations; this {invocation.unit} has used all of them."
             )
         if not mechanism.may_take_part([*earlier, step]):
             far = f"{'exactly' if mechanism.cyclic else 'at least'} {mechanism.min_separation}"

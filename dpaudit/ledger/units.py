@@ -35,7 +35,9 @@ def name_of(unit: object) -> str:
     try:
         unit.encode()
     except UnicodeEncodeError:
-        raise InputError("unit has half of a character; it must be a text of whole ones.") from None
+        raise InputError(
+            "unit has half of a surrogate pair; it must be a text of whole characters."
+        ) from None
     return unit
 
 
@@ -105,7 +107,9 @@ def _entries(units: object) -> NDArray[Any] | list[Any]:
             if array.ndim == 1:
                 return array if array.dtype.kind in "iu" else list(array.tolist())
             shape = f" of shape {array.shape}"
-    raise InputError(f"units is a {type(units).__name__:.60}{shape}; it must have one entry a row.")
+    raise InputError(
+        f"units is a {type(units).__name__:.60}{shape}; it must have one entry for each row."
+    )
 
 
 def distinct_names(units: object) -> tuple[list[Name], Whole]:
@@ -147,7 +151,7 @@ class Units:
         codes, count = _coded(units, rows)
         if codes.size != rows:
             raise InputError(
-                f"units has {codes.size} entries; it must have one entry a row, {rows}."
+                f"units has {codes.size} entries; it must have one entry for each row, {rows}."
             )
         return cls(codes, count)
 

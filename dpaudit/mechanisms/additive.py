@@ -336,7 +336,7 @@ def least_scale(distance: Fraction, epsilon: float) -> float:
     scale = round_up(distance / Fraction(validate.positive(epsilon=epsilon)))
     if scale == math.inf:
         raise InputError(
-            f"epsilon is {epsilon}; no float is so large a scale, so it must be larger."
+            f"epsilon is {epsilon}; the scale would be too large for a float, so it must be larger."
         )
     return scale
 
@@ -397,7 +397,7 @@ class TruncatedLaplace(AdditiveNoise):
 
         bound = first_float(holds, max(scale * end, shift) * (1 + 1e-9))
         if bound / scale < _SHORTEST:
-            raise InputError(f"epsilon is {epsilon:g}; it is too small for so large a delta.")
+            raise InputError(f"epsilon is {epsilon:g}; it is too small for this delta.")
         return cls(scale, bound)
 
     # -- privacy ---------------------------------------------------------------------------------
@@ -594,7 +594,9 @@ class VectorNoise(AdditiveNoise):
         """A vector of as many entries as there are scales."""
         vector = super().prepare(value)
         if vector.shape != (len(self.scales),):
-            raise InputError(f"value must be a vector of {len(self.scales)} entries, as scales is.")
+            raise InputError(
+                f"value must be a vector of {len(self.scales)} entries, as scales has."
+            )
         return vector
 
     def _reach(self, miss: float) -> float:

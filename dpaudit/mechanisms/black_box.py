@@ -246,7 +246,9 @@ def steps_apart(
         UnsupportedError: if ε is infinite, or δ grows to 1.
     """
     if epsilon == math.inf:
-        raise UnsupportedError("no theorem for groups of units covers it, as it has no pure ε.")
+        raise UnsupportedError(
+            "no theorem for groups of units covers it, because it has no pure ε."
+        )
     grown = round_up(Fraction(epsilon) * size)
     if not delta:
         return PureBlackBox(grown)

@@ -450,8 +450,8 @@ class SparseVector(Enumerated):
         third = round_up(self.cutoff * unit / answers) if answers else 0.0
         if math.inf in (first, second, third):
             raise InputError(
-                "epsilon is too small for the sensitivity; no float is so large a scale, so it "
-                "must be larger."
+                "epsilon is too small for the sensitivity; the scale would be too large for "
+                "a float, so it must be larger."
             )
         return first, second, third
 
@@ -484,7 +484,9 @@ class SparseVector(Enumerated):
         first, second, _ = self.scales
         sharp = second / first
         if sharp < _SHARPEST:
-            raise UnsupportedError("the queries' noise is too small beside that of the threshold.")
+            raise UnsupportedError(
+                "the noise of the queries is too small compared with that of the threshold."
+            )
         corners = (queries - self.threshold) / first
         rho, weight = panels(-_REACH, _REACH, corners, min(2.0, 8 * sharp))
         gaps = (rho[:, None] - corners) / sharp

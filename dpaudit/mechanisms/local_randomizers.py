@@ -120,8 +120,8 @@ class RandomizedResponse(Mechanism):
         answers = np.ravel(self.prepare(value)).tolist()
         if self.k ** len(answers) > _MOST_OUTPUTS:
             raise UnsupportedError(
-                f"{len(answers)} answers of {self.k} have more than {_MOST_OUTPUTS} outputs; audit "
-                "one answer, as they are independent."
+                f"{len(answers)} answers of {self.k} have more than {_MOST_OUTPUTS} outputs; "
+                "audit one answer, because answers are independent."
             )
         lie = Fraction(self.p) / self.k
         truth = 1 - Fraction(self.p) + lie
@@ -340,7 +340,9 @@ class Shuffled(Enumerated):
         if self.reports > _MOST_OF_MANY_ANSWERS:
             answers = 2
         if epsilon == math.inf:
-            raise UnsupportedError(f"{self.local.kind} has no pure ε, without which none is known.")
+            raise UnsupportedError(
+                f"{self.local.kind} has no pure ε, and no bound is known without one."
+            )
         if not _LEAST < epsilon <= 30 or self.reports == 1:
             return pair
         return _blanket(min(self.reports, _MOST_REPORTS), epsilon, answers)
@@ -405,7 +407,7 @@ class Shuffled(Enumerated):
         """List all numbers of ones, of two answers."""
         if self._response().k != 2 or self.questions is not None:
             raise UnsupportedError(
-                f"{self.kind} lists the reports of two answers to one question alone."
+                f"{self.kind} can list its outputs only for two answers to one question."
             )
         require_few(self.reports**2, self.kind)
         return np.tri(self.reports + 1, self.reports, -1, dtype=np.int64)[:, ::-1]

@@ -30,20 +30,27 @@ def observe(
         option(
             "--library",
             "NAME",
-            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; else what is imported.",
+            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; by default, what "
+            "the code imports.",
         ),
     ] = None,
     plan: Annotated[
-        str | None, option("--plan", "FILE", "Fail if the run is not what it declares.")
+        str | None, option("--plan", "FILE", "A plan; fail if the run is not what it declares.")
     ] = None,
     rehearse: Annotated[
         bool,
-        typer.Option("--rehearse", help="Run it on neighbours too, and compare what is noised."),
+        typer.Option(
+            "--rehearse", help="Also run it on neighbours, and compare the values before noise."
+        ),
     ] = False,
     unit: Annotated[str, option("--unit", "NOUN", "Who is protected.")] = "row",
     relation: Annotated[
         str | None,
-        option("--relation", "KIND", "Who are neighbours; as OpenDP's unit says, or replace-one."),
+        option(
+            "--relation",
+            "KIND",
+            "Which data sets are neighbours; by default, as OpenDP's unit says, or replace-one.",
+        ),
     ] = None,
     claim: Stated = None,
     delta: Delta = None,
@@ -65,7 +72,7 @@ def observe(
 
     if output is not None and output.suffix not in (".toml", ".json"):
         raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
-    kept = "nothing was written but by the code itself, and the same command begins anew"
+    kept = "dpaudit wrote nothing; the same command starts again"
     with working(f"observe {code}", kept):
         seen = observe_target(
             code,

@@ -80,11 +80,11 @@ def _comments(noted: Noted) -> Iterator[str]:
     if call.reading.unit != 1:
         yield "# in units of the library's own sensitivity for it\n"
     if not noted.known:
-        yield "# nobody says how far neighbours move the value: write sensitivity = …\n"
+        yield "# nobody states how far neighbours move the value: write sensitivity = …\n"
     elif isinstance(own.mechanism, Opaque):
         yield "# this cost is the library's word; nothing here proves it\n"
     if own.count < own.releases:
-        yield f"# the library takes it that one {own.unit} moves {own.count} of {own.releases}\n"
+        yield f"# the library assumes that one {own.unit} moves {own.count} of {own.releases}\n"
     elif own.releases > 1:
         yield f"# if one {own.unit} moves only some of the {own.releases}, lower count\n"
 
@@ -179,9 +179,13 @@ def observe_target(
     """
     script = name.endswith(".py")
     if script and (data is not None or rehearsed):
-        raise InputError("--data and --rehearse are of functions; give FILE.py:function.")
+        raise InputError("--data and --rehearse need a function; give FILE.py:function.")
     if plan is not None and (relation is not None or unit != "row" or claim is not None):
-        raise InputError("--plan is given with --relation, --unit or --claim; it states them.")
+        raise InputError(
+            "--plan is given with --relation, --unit or --claim, "
+            "which the plan states; leave "
+            "these out."
+        )
     found = tuple(libraries) or _imported(name)
     for each in {"pandas", "torch"} & (_names(name) if ".py" in name else set()):
         with suppress(ImportError):
@@ -335,8 +339,8 @@ def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None
         code.run(seed)
     if ledger.refused:
         raise PlanMismatchError(
-            f"the code asked {ledger.refused} times for what the plan does not declare, and went "
-            "on; declare what runs."
+            f"the code asked {ledger.refused} times for what the plan does not declare, and "
+            "continued; declare what runs."
         )
     ledger.check()
     return notes

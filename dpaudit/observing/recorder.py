@@ -301,7 +301,7 @@ def _known(library: str) -> Recorder:
         own: Adapter = import_module(home).ADAPTER
     except ImportError as error:
         raise UnsupportedError(
-            f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
+            f"{library} cannot be observed, because it cannot be imported here: {error!s:.200}."
         ) from None
     return Recorder(own)
 

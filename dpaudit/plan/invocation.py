@@ -132,8 +132,8 @@ class Invocation(Record):
             self._require_cyclic(self.sampling.groups)
         if self.contribution is not None and getattr(self.sampling, "rows", None):
             raise InputError(
-                "sampling has rows, each of which is drawn; leave the contribution of the whole "
-                f"{self.unit} out, and declare the sensitivity of one row."
+                "sampling has rows, each of which is drawn by itself; declare the "
+                f"sensitivity of one row, and no contribution of the whole {self.unit}."
             )
         if self.contribution is None:
             return
@@ -166,8 +166,8 @@ class Invocation(Record):
         else:
             return
         raise InputError(
-            f"{said}; shuffled hides neither how many report nor a report from who shuffles, so "
-            f"{instead}."
+            f"{said}; shuffled hides neither how many users report nor a report from the "
+            f"shuffler, so {instead}."
         )
 
     def _require_cyclic(self, groups: int) -> None:
@@ -182,8 +182,8 @@ class Invocation(Record):
         if stream.participations < rounds or stream.min_separation > groups:
             raise InputError(
                 f"participations is {stream.participations} and min_separation "
-                f"{stream.min_separation}; {groups} groups that take turns in "
-                f"{stream.steps} steps make them {rounds} and {groups}."
+                f"{stream.min_separation}; with {groups} groups that take turns in "
+                f"{stream.steps} steps they must be {rounds} and {groups}."
             )
 
     def require_declared(self) -> None:
@@ -198,8 +198,8 @@ class Invocation(Record):
         """
         if self.mechanism.protects not in (None, (self.unit, self.relation)):
             raise InputError(
-                f"{self.describe()} is made of runs that protect another unit, or under another "
-                "relation; declare those of the run."
+                f"{self.describe()} selects among runs that protect another unit, or under "
+                "another relation; declare the unit and relation of the runs."
             )
         if self.mechanism.protects is not None and self.sampling is not None:
             raise InputError(
@@ -261,6 +261,7 @@ class Invocation(Record):
 
 def _seen(said: str, instead: str) -> InputError:
     return InputError(
-        f"{said} under local trust, where the adversary sees who sends nothing; {instead}, or name "
+        f"{said} under local trust, where the adversary sees who does not send anything; "
+        f"{instead}, or name "
         "the server that hides who took part with the trust model central."
     )

@@ -42,7 +42,7 @@ class Plan(Displayed, Record):
         relations = sorted({str(invocation.relation.to_dict()) for invocation in self.invocations})
         if len(relations) > 1:
             raise InputError(
-                f"plan mixes the relations {' and '.join(relations)}; one guarantee speaks of one "
+                f"plan mixes the relations {' and '.join(relations)}; a guarantee is for one "
                 "relation, so convert the sensitivities to a common one."
             )
         labels = [invocation.at for invocation in self.invocations if invocation.at]
@@ -53,13 +53,14 @@ class Plan(Displayed, Record):
         for group in {i.group: None for i in self.invocations if i.group is not None}:
             if names.setdefault(group.name, group) != group:
                 raise InputError(
-                    f"plan has the group {shown(group.name)} by position and by value; say one "
-                    "of them."
+                    f"plan has the group {shown(group.name)} by position and by value; state "
+                    "one of them."
                 )
         units = sorted({str(invocation.unit) for invocation in self.invocations})
         if len(units) > 1:
             raise InputError(
-                f"plan mixes the units {' and '.join(units)}; one guarantee protects one unit."
+                f"plan mixes the units {' and '.join(units)}; a guarantee protects one kind "
+                "of unit."
             )
 
     @classmethod

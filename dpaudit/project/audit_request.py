@@ -128,7 +128,7 @@ class Execution(Checked):
         super().__post_init__()
         if self.journal is not None and self.seed is None:
             raise InputError(
-                "journal is given without a seed; an audit goes on with the same seed only."
+                "journal is given without a seed; an audit continues only with the same seed."
             )
 
     def updated(self, given: ExecutionFields) -> Execution:
@@ -149,8 +149,8 @@ class Execution(Checked):
             value = getattr(self, each.name)
             if each.name not in (*used, "progress") and value != each.default:
                 raise InputError(
-                    f"{each.name} is {shown(value)}; this audit takes {', '.join(used)} and no "
-                    f"{each.name}, so leave it out."
+                    f"{each.name} is {shown(value)}; this audit takes {', '.join(used)}, but "
+                    f"not {each.name}, so leave it out."
                 )
         return self
 
@@ -185,17 +185,17 @@ SECONDS = 120.0
 """What draws of a subject's real run take, about, where their number is not chosen."""
 
 
-_MEANINGLESS = "{option} is given {where} --canaries, and has no meaning there; leave it out."
+_MEANINGLESS = "{option} is given {where} --canaries, where it has no meaning; leave it out."
 _WITH, _WITHOUT = (_MEANINGLESS.replace("{where}", each) for each in ("with", "without"))
-_ARGUMENTS = "arguments must be a table, of the parameters of a function in code."
+_ARGUMENTS = "arguments must be a table of parameters of the function in code."
 _THROUGH = "through_run is given with exact, every_pair, pair or code; it finds its own pair."
-_COMMAND = "--set and --through-run are of subjects; --command has neither."
-_MODELS = "--shadows and --targets are of an --attack with models of its own."
-_OWN_PAIR = "--pair is given with --through-run, which finds its own; leave it out."
+_COMMAND = "--set and --through-run are for subjects; leave them out with --command."
+_MODELS = "--shadows and --targets need an --attack that trains further models."
+_OWN_PAIR = "--pair is given with --through-run, which finds its own pair; leave it out."
 _LIKELIHOOD = "score is given with {name}, which has the exact likelihood ratio; leave it out."
-_FIELDS = "fields are given with {name}, which looks at releases alone; leave them out."
+_FIELDS = "fields are given with {name}, which reads only releases; leave them out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
-_OF_FILE = "exact, every_pair and code are of a project file, whose attacks name no target."
+_OF_FILE = "exact, every_pair and code belong in a project file, where attacks name no target."
 _OBJECT = "{name} is given for no name; the target is an object."
 _OF_NAMES = ("settings", "command", "data", "plan", "unit", "relation", "canaries")
 _REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
@@ -418,8 +418,8 @@ class AuditRequest(Checked):
                 raise InputError(sentence.format(name=wrong, option=option))
         if self.canaries is not None and self.claim is not None and self.claim.risk is not None:
             raise InputError(
-                f"--claim is {self.claim}; an audit by canaries tests ε and δ, or the curve of a "
-                "--plan."
+                f"--claim is {self.claim}; an audit with canaries tests ε and δ, or the curve "
+                "of a --plan."
             )
 
     @property
@@ -457,9 +457,7 @@ class AuditRequest(Checked):
         """
         given = {name: each for name, each in options.items() if _is_given(each)}
         if ("target" in given) == ("command" in given):
-            raise InputError(
-                "SUBJECT and --command are given both or not at all; give one of them."
-            )
+            raise InputError("SUBJECT and --command: exactly one of them must be given.")
         if "command" in given:
             given |= {"target": given["command"], "command": True}
         drawn = {key: given.pop(key) for key in ExecutionFields.__annotations__ if key in given}

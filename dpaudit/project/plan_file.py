@@ -96,8 +96,8 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
     """
     if is_release(content):
         raise InputError(
-            "it is a release file and no plan: its noise is the least for its claim already, as "
-            "dpaudit release FILE --plan shows."
+            "it is a release file, not a plan: its noise is already the least for its claim, "
+            "as dpaudit release FILE --plan shows."
         )
     content = toml_tables.table("plan file", content, ("plan", "claim", "invocation"))
     with toml_tables.with_example('unit = "row", relation = "add-remove", trust = "central"'):
@@ -221,10 +221,11 @@ class _Reader:
 
 
 _EDGES = {
-    "(sigma|scale|scales|p|lie) is 0": "as without noise ε is infinite",
-    "epsilon is 0": "as at ε = 0 nothing depends on the data: leave it out",
-    "(rate|rates|count|size|times) is 0": "as what nobody is in costs nothing: leave it out",
-    "k is 1": "as of one answer nothing is told: leave it out",
+    "(sigma|scale|scales|p|lie) is 0": "because without noise ε is infinite",
+    "epsilon is 0": "because at ε = 0 nothing depends on the data: leave it out",
+    "(rate|rates|count|size|times) is 0": "because a sample without units costs "
+    "nothing: leave it out",
+    "k is 1": "because with one possible answer nothing is revealed: leave it out",
 }
 """What is no mechanism, and what it would cost."""
 

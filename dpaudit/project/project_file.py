@@ -303,10 +303,10 @@ def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
         if name.casefold() == _INDEX:
-            raise InputError(f"subject has the name {shown(name)}, as the index has; rename it.")
+            raise InputError(f"subject has the name {shown(name)}, which the index has; rename it.")
         for ending in formats:
             other = taken.setdefault(f"{name}{ending}".casefold(), name)
             if other != name:
                 raise InputError(
-                    f"subjects {shown(other)} and {shown(name)} write one file; rename one."
+                    f"subjects {shown(other)} and {shown(name)} write the same file; rename one."
                 )

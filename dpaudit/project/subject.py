@@ -139,12 +139,12 @@ class Subject(ABC):
         invocations = self.plan().invocations
         if len(invocations) > 1:
             raise UnsupportedError(
-                f"{type(self).__name__} has {len(invocations)} invocations and does not say how to "
-                "audit them together; define audit_release."
+                f"{type(self).__name__} has {len(invocations)} invocations but does not say "
+                "how to audit them together; define audit_release."
             )
         if invocations[0].sampling is not None:
             raise UnsupportedError(
-                f"{type(self).__name__} samples units and does not say how; define audit_release."
+                f"{type(self).__name__} samples units but does not say how; define audit_release."
             )
         return invocations[0].mechanism.release_many(data, size, rng)
 
@@ -240,7 +240,9 @@ def _csv(path: str) -> Any:
     head, *rows = [row for _, row in lines] or [[]]
     for number, row in lines:
         if len(row) != len(head):
-            raise ValueError(f"line {number} has {len(row)} cells, and the first has {len(head)}")
+            raise ValueError(
+                f"line {number} has {len(row)} cells, but the first line has {len(head)}"
+            )
     if not all(isinstance(cell, str) for cell in head):
         return [head, *rows]
     return [dict(zip(head, row, strict=True)) for row in rows]

@@ -50,8 +50,8 @@ from dpaudit.project.subject import Subject
 def without_colon(name: str) -> str:
     """The end of a sentence on a name that says no object."""
     if name in Mechanism.kinds():
-        return f"that is a mechanism, and dpaudit list {name} shows a plan file with it."
-    which = f"say which object of it, {name}:NAME."
+        return f"it is a mechanism; dpaudit list {name} shows a plan file with it."
+    which = f"name an object in it, {name}:NAME."
     every = "it must be module:Object, FILE.py:object or PLAN.toml."
     return which if name.endswith(".py") else every
 
@@ -541,7 +541,9 @@ def find_code(name: str, settings: Mapping[str, Any]) -> Target | Callable[..., 
     if isinstance(found, _Method):
         return found.of(settings)
     if isinstance(found, type):
-        raise InputError(f"{name} is a class and no subject; give a method of it, {name}.method.")
+        raise InputError(
+            f"{name} is a class but not a subject; give a method of it, {name}.method."
+        )
     if not callable(found):
         raise InputError(f"{name} is a {type(found).__name__}; it must be a function.")
     if settings:
@@ -601,7 +603,7 @@ def _load_module(name: str) -> Any:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in name.split(".")):
         file = f"did you mean {name}.py?" if Path(f"{name}.py").is_file() else "give a .py file."
-        raise InputError(f"module is {shown(name)}, which is no dotted name; {file}")
+        raise InputError(f"module is {shown(name)}, which is not a dotted name; {file}")
     return _importing(name, lambda: importlib.import_module(name))
 
 

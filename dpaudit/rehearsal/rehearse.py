@@ -300,7 +300,9 @@ class Session:
         if not self._samples.rates:
             return
         if not self._sampled:
-            raise RehearsalAbortedError("No unit was seen in a sample; define neighbours that are.")
+            raise RehearsalAbortedError(
+                "No changed unit was in a sample; define neighbours whose changed unit is."
+            )
         reports: dict[str, list[ReplayReport]] = {}
         for number in range(max(needed for _, needed in self._sampled)):
             seed = self.seed + FURTHER + number

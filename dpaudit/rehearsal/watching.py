@@ -94,7 +94,7 @@ _DEEDS = {
     **dict.fromkeys(("socket.sendto", "socket.sendmsg", "syslog.syslog"), _SENDS),
     **dict.fromkeys(("socket.connect", "socket.bind"), "opens a connection"),
     **dict.fromkeys(("os.putenv", "os.unsetenv"), "changes the environment"),
-    "socket.getaddrinfo": "asks for a name on the network",
+    "socket.getaddrinfo": "looks up a name on the network",
     "sqlite3.connect": "opens a database",
 }
 _NOWHERE = str((os.devnull,))

@@ -188,7 +188,9 @@ def write_report(
     several = (what,) if isinstance(what, AuditRecord) else tuple(what)
     tested = {Claim(each.claim_epsilon, each.delta) for each in several}
     if len(tested) != 1:
-        raise InputError(f"there are audits of {len(tested)} claims; they must be of the same one.")
+        raise InputError(
+            f"the audits test {len(tested)} different claims; they must test the same one."
+        )
     claim = tested.pop()
     trained = all(each.trainings for each in several)
     opaque = Opaque(name[:80], claim.epsilon, claim.delta)

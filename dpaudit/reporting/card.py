@@ -51,8 +51,8 @@ class Utility(Checked):
             scores = []
         if not name.strip() or not 1 <= len(scores) <= 2:
             raise InputError(
-                f"utility is {validate.shown(text)}; it must be NAME=SCORE or NAME=SCORE,SCORE, "
-                "the second one of a model without privacy."
+                f"utility is {validate.shown(text)}; it must be NAME=SCORE or "
+                "NAME=SCORE,SCORE, where the second score is that of a model without privacy."
             )
         return cls(name.strip(), *scores)
 

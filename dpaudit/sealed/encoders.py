@@ -145,7 +145,7 @@ def regression(
     high = Fraction(max(map(abs, ends[-1].tolist()))) * step
     w = Fraction(validate.positive(weight=weight))
     if size < 1 or not isinstance(packed, bool):
-        raise InputError("regression is of features and a value, and packed is true or false.")
+        raise InputError("regression needs features and a value, and packed must be true or false.")
     if 2 * w**2 > high**2 * (1 + Fraction(1, 10**12)):  # of a root that was rounded
         raise InputError(f"weight is {shown(weight)}; it must be at most {float(high):g}/√2.")
     rows, columns = np.triu_indices(size)
@@ -199,7 +199,7 @@ def encode(by: object, options: Mapping[str, Any], ends: NDArray[Any], step: Fra
     try:
         inspect.signature(encoder).bind(ends, step, **options)
     except TypeError:
-        raise InputError(f"{by} takes other options than {shown([*options])}.") from None
+        raise InputError(f"{by} does not take the options {shown([*options])}.") from None
     return encoder(ends, step, **options)
 
 
@@ -212,5 +212,5 @@ def _matrix(matrix: object, columns: int) -> NDArray[Any]:
     if found.ndim != 2 or found.shape[1] != columns or not 1 <= len(found) <= MOST_COLUMNS:
         raise InputError(f"matrix must be a list of rows of {columns} whole numbers each.")
     if any(type(each) is not int or abs(each) > LARGEST for each in found.ravel().tolist()):
-        raise InputError("matrix must be of whole numbers of at most 2^53.")
+        raise InputError("matrix must hold whole numbers of at most 2^53.")
     return found

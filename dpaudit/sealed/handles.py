@@ -32,7 +32,7 @@ def _asked(ask: Ask, op: str, **request: Any) -> Any:
     except DpAuditError:
         raise
     except (TypeError, ValueError, RecursionError):
-        raise InputError(f"{op} takes finite numbers, texts and lists of these alone.") from None
+        raise InputError(f"{op} takes only finite numbers, texts and lists of these.") from None
     if "error" in said:
         raise error_of(said)
     return said["value"]

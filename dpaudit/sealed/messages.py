@@ -52,7 +52,11 @@ def require_readable(value: Any) -> None:
         if isinstance(value, dict) and value.keys() not in _WRITTEN:
             raise InputError("a parameter is not a number, text, list or array.")
         if isinstance(value, dict) and "array" in value and value["type"] not in _NUMBERS:
-            raise InputError("an array is of no numbers; it must be of integers, floats or truths.")
+            raise InputError(
+                "an array holds something other than numbers; it "
+                "must hold integers, floats or "
+                "booleans."
+            )
         for each in value["list"] if isinstance(value, dict) and "list" in value else ():
             require_readable(each)
         read(value)

@@ -57,8 +57,8 @@ the rows, and so would whether all of them fit a message."""
 OFFERED = "sealed"
 """Where applications offer operations, by their names: functions of these and a request."""
 FATAL = (
-    "the custodian could not go on: there was too little memory or room, or it met a fault; what "
-    "was released stays charged."
+    "the custodian had to stop: there was too little memory or space, or a fault occurred; "
+    "what was released stays charged."
 )
 
 
@@ -141,13 +141,17 @@ class Operations:
             ValueError,
         ):
             # of a request that no check foresaw: rows have not been read, or it would be fatal
-            return {"error": "the request is not as it must be.", "kind": "InputError"}
+            return {"error": "the request is malformed.", "kind": "InputError"}
 
     # -- descriptions ----------------------------------------------------------------------------
 
     def _keep(self, handle: Any) -> int:
         if len(self._handles) >= _MOST_HANDLES:
-            raise InputError(f"there are {_MOST_HANDLES} handles; keep those that you have.")
+            raise InputError(
+                f"there are {_MOST_HANDLES} handles, and no more "
+                "can be made; reuse those that "
+                "you have."
+            )
         number = next(self._numbers)
         self._handles[number] = handle
         return number
@@ -155,7 +159,7 @@ class Operations:
     def _rows(self, request: Mapping[str, Any]) -> Rows:
         found = self._handles.get(message_field(request, "of", int))
         if not isinstance(found, Rows):
-            raise InputError("this is of rows; take a handle of rows.")
+            raise InputError("the handle is not one of rows; give a handle of rows.")
         return found
 
     def _vectors(self, request: Mapping[str, Any]) -> Vectors:
@@ -169,7 +173,9 @@ class Operations:
         """The numbers of a handle; an error where it is of rows, or there is none."""
         found = self._handles.get(number) if type(number) is int else None
         if not isinstance(found, Vectors):
-            raise InputError("this is of numbers; take the vector of a column, or of several.")
+            raise InputError(
+                "the handle is not one of numbers; give the vector of a column, or of several."
+            )
         return found
 
     def filter(self, request: Mapping[str, Any]) -> int:
@@ -197,7 +203,11 @@ class Operations:
             self.both(lambda side: side.store.divide(sql))
             self._partition = sql
         if self._partition != sql:
-            raise InputError("units are partitioned already, otherwise; groups are of one column.")
+            raise InputError(
+                "units are already partitioned in another way; all "
+                "groups must be by the same "
+                "column."
+            )
         return [[key, self._keep(rows)] for key, rows in found.items()]
 
     def vector(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,27 +272,28 @@ class Operations:
             raise PlanMismatchError(f"the plan declares nothing at {shown(at)}.")
         if (found.trust is TrustModel.LOCAL) is not (rows is None):
             raise PlanMismatchError(
-                f"{shown(at)} is declared under {found.trust} trust; answers are for local trust, "
-                "and everything else for others."
+                f"{shown(at)} is declared under {found.trust} trust; use answers under local "
+                "trust, and everything else under other trust models."
             )
         if rows is None:
             return found
         by_place = found.group is not None and found.group.membership is not Membership.VALUE
         if by_place and not (named and rows.part is None):
             raise PlanMismatchError(
-                f"{shown(at)} is declared of a group by position; name its units, of all rows."
+                f"{shown(at)} is declared for a group by position; release it from all rows, "
+                "and name its units."
             )
         if found.group is not None and not by_place and rows.part != found.group.name:
             raise PlanMismatchError(
-                f"{shown(at)} is declared of the group {found.group}; release the rows of "
+                f"{shown(at)} is declared for the group {found.group}; release the rows of "
                 "that key of a partition."
             )
         if (found.sampling is None) is not (rows.sample is None) or (
             rows.sample is not None and rows.sample is not self._sample.get(at)
         ):
             raise PlanMismatchError(
-                f"{shown(at)} releases rows of its own last sample, or of none where it declares "
-                "no sampling."
+                f"{shown(at)} must release rows of its own last sample if it declares "
+                "sampling, and otherwise rows that are no sample."
             )
         return found
 
@@ -338,8 +349,8 @@ class Operations:
         """
         if not self._are_alike and any(each.invocation.group is None for each in self.real.ledger):
             raise PlanMismatchError(
-                "groups that differ in what is released of them are chosen after a release of all "
-                "units; choose them before, or declare the same for each group."
+                "groups with different releases are chosen after a release of all units; "
+                "choose them before it, or declare the same for each group."
             )
 
     def _require_group(self, invocation: Invocation, units: Sequence[str]) -> None:
@@ -354,8 +365,8 @@ class Operations:
         for name in units if invocation.group is not None else ():
             if self._groups.setdefault(name, own) != own:
                 raise PlanMismatchError(
-                    f"{shown(name)} is named for group {own}, and was for another; groups are "
-                    "disjoint."
+                    f"{shown(name)} is named for group {own}, but was named for another; "
+                    "groups must be disjoint."
                 )
 
     def _sum_at(self, at: object, vectors: Vectors, *, named: bool = False) -> str:
@@ -367,7 +378,8 @@ class Operations:
         invocation = self._invocation({"at": at}, vectors.rows, named=named)
         if isinstance(invocation.mechanism, IntegerNoise) and vectors.step.denominator > 1:
             raise InputError(
-                f"{invocation.describe()} adds noise to whole numbers; take a vector of these."
+                f"{invocation.describe()} adds noise to whole numbers; give a vector of whole "
+                "numbers."
             )
         return invocation.at
 
@@ -375,7 +387,11 @@ class Operations:
         """A bounded sum and count, divided."""
         vectors = self._vectors(request)
         if vectors.rows.sample is not None:  # nor may one of both be refused after the other
-            raise InputError("a mean is two releases, which have no one sample; release both.")
+            raise InputError(
+                "a mean is two releases, which cannot share a "
+                "sample; release the sum and the "
+                "count by themselves."
+            )
         total = self._sum_at(request.get("total"), vectors)
         count = self._invocation({"at": request.get("count")}, vectors.rows).at
 
@@ -407,7 +423,7 @@ class Operations:
         """A public candidate near a quantile."""
         vectors = self._vectors(request)
         if not vectors.scalar:
-            raise InputError("a quantile is of numbers; take the vector of one column.")
+            raise InputError("a quantile needs numbers; give the vector of one column.")
         at = self._invocation(request, vectors.rows).at
         share = validate.open_fraction(share=request.get("share"))
         candidates = message_field(request, "candidates", list)
@@ -438,7 +454,7 @@ class Operations:
         invocation = self._invocation(request, cells.rows)
         own, at = invocation.mechanism, invocation.at
         if not isinstance(own, Choice):
-            raise InputError(f"{invocation.describe()} is not a choice; declare one.")
+            raise InputError(f"{invocation.describe()} is not a mechanism of choice; declare one.")
         if invocation.sensitivity < 1:
             raise InputError(
                 f"sensitivity is {invocation.sensitivity:g}; a unit's rows can change what is "
@@ -451,7 +467,7 @@ class Operations:
                 "of a unit, which group_rows bounds."
             )
         if own.span == 1 and not isinstance(invocation.relation, AddRemove):
-            raise InputError("utilities are monotonic under add-remove alone; declare span 2.")
+            raise InputError("utilities are monotonic only under add-remove; declare span 2.")
 
         def release(side: Side) -> Any:
             _, numbers = side.store.cells(cells)
@@ -471,7 +487,7 @@ class Operations:
         if not isinstance(units, list) or not units or not {*units} <= {*self._roster}:
             raise InputError("units must be a list of names of the roster.")
         if len({*units}) < len(units):
-            raise InputError("units has a name twice; ask each once.")
+            raise InputError("units has a name twice; name each unit once.")
         return tuple(units)
 
     def answers(self, request: Mapping[str, Any]) -> Any:
@@ -483,8 +499,9 @@ class Operations:
         additive = isinstance(own, AdditiveNoise) and own.norm is not Norm.CHANGE
         if not additive and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(
-                f"{invocation.describe()} says itself how far a unit may move its answer, to which "
-                "nothing holds it; declare laplace, gaussian or randomized-response."
+                f"{invocation.describe()} states by itself how far a unit may move its "
+                "answer, and nothing enforces that; declare laplace, gaussian or "
+                "randomized-response."
             )
         units = self._asked_units(request.get("units"))
         ends = vectors.corners()
@@ -495,8 +512,8 @@ class Operations:
             own.checked(end)
         if not invocation.relation.replaces and fitting.any() and clips(own):
             raise InputError(
-                f"default is not 0; under {invocation.relation} who has no rows answers 0, as the "
-                f"sensitivity of {invocation.describe()} says."
+                f"default is not 0; under {invocation.relation} a unit without rows must "
+                f"answer 0, by the sensitivity of {invocation.describe()}."
             )
         near = vectors.lie_within(invocation.sensitivity, own.norm) and not fitting.any()
         wide = not near and are_wider(invocation.sensitivity, own.norm, *ends, fitting)
@@ -533,7 +550,7 @@ class Operations:
         if invocation is None or invocation.sampling is None:
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
         if rows.sample is not None:
-            raise InputError("rows are of a sample already; draw it from all units.")
+            raise InputError("rows are already a sample; draw the sample from all units.")
         drawn = Sample(at, f"sample_{next(self._numbers)}")
 
         def release(side: Side) -> None:
@@ -554,11 +571,11 @@ class Operations:
             raise PlanMismatchError(f"{shown(request['at'])} is not declared as a stream.")
         own, at = invocation.mechanism, invocation.at
         if invocation.sampling or invocation.group or invocation.trust is TrustModel.LOCAL:
-            raise InputError("a sealed stream is of all units, without sampling or groups.")
+            raise InputError("a sealed stream must be of all units, without sampling or groups.")
         given = message_field(request, "shape", list)
         shape = tuple(validate.integer_at_least(1, shape=each) for each in given)
         if len(shape) > 2 or math.prod(shape) > MOST_COLUMNS:
-            raise InputError(f"shape must be that of a vector, of at most {MOST_COLUMNS} entries.")
+            raise InputError(f"shape must be that of a vector with at most {MOST_COLUMNS} entries.")
         number = next(self._numbers)
 
         def release(side: Side) -> None:
@@ -574,10 +591,12 @@ class Operations:
         if number not in self.real.streams:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
-            raise PlanMismatchError("a stream cannot be of a sample.")
+            raise PlanMismatchError("a stream cannot add a sample.")
         steps = self.real.streams[number]
         if math.prod(vectors.shape) != math.prod(steps.shape):
-            raise InputError(f"these are of shape {vectors.shape}; the stream is of {steps.shape}.")
+            raise InputError(
+                f"the vectors have shape {vectors.shape}; the stream has {steps.shape}."
+            )
         given = request.get("units")
         units = None if given is None else self._asked_units(given)
         steps.name(units)
@@ -588,7 +607,9 @@ class Operations:
         name = validate.label(name=validate.text(name=request.get("name")))
         found = self._handles.get(message_field(request, "of", int))
         if not isinstance(found, Rows | Vectors):
-            raise InputError("this is of rows or of numbers; take a handle of them.")
+            raise InputError(
+                "the handle is neither one of rows nor one of numbers; give such a handle."
+            )
         numbers = len(found.ends) if isinstance(found, Vectors) else 1
         self._told += numbers * _LONGEST_NUMBER + len(json.dumps(name))
         if self._told > _MOST_TOLD:

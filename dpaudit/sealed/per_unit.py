@@ -97,8 +97,8 @@ class UnitValues:
             )
         if rows.sample is not None and self.state:
             raise InputError(
-                "rows are those of a sample, and a state would keep who was drawn; call the "
-                "function on all rows, and draw the sample of its numbers."
+                "rows are a sample, and a state would keep who was drawn; call the function "
+                "on all rows, and then draw a sample of its numbers."
             )
         of = Rows(f"SELECT * FROM {table}", {}, 1, rows.part, rows.sample, made=True)
         ends = np.stack([np.minimum(self.ends[:, 0], 0), np.maximum(self.ends[:, 1], 0)], axis=1)
@@ -121,7 +121,7 @@ class UnitValues:
         try:
             value = np.array(said["value"], dtype=np.float64)
         except (TypeError, ValueError, OverflowError, RecursionError):
-            return self.default, "it returned no number, nor an array of numbers"
+            return self.default, "it returned neither a number nor an array of numbers"
         if value.shape != self.shape:
             return self.default, f"it returned an array of shape {value.shape}"
         if not np.isfinite(value).all():
@@ -167,7 +167,7 @@ def _entries(request: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> N
     given = request.get(name)
     listed = given if isinstance(given, list) else [given] * math.prod(shape)
     if len(listed) != math.prod(shape):
-        raise InputError(f"{name} is of another shape than the value, {list(shape)}.")
+        raise InputError(f"{name} does not have the shape of the value, {list(shape)}.")
     return np.array([validate.finite(**{name: each}) for each in listed], dtype=np.float64)
 
 

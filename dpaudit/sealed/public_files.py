@@ -44,7 +44,7 @@ def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identit
         return frozenset()
     place = sandbox.refuse_within(path, readable)
     if place is not None:
-        raise InputError(f"the table lies in {place}, which all code can read; move it.")
+        raise InputError(f"the table is in {place}, which all code can read; move it.")
     real = path.resolve()
     found = set()
     for each in (real, real.with_name(f"{real.name}.wal")):  # rows that DuckDB has yet to put there

@@ -84,7 +84,7 @@ class Rows:
         known = dict(self.known)
         for name, text in columns.items():
             if name.casefold() in known:
-                raise InputError(f"{shown(name)} is a column already; give it another name.")
+                raise InputError(f"{shown(name)} is already a column; choose another name.")
             known[name.casefold()] = read_expression(text, known)
         return replace(self, known=known)
 
@@ -116,7 +116,7 @@ class Rows:
             InputError: if the column has no such keys, or the rows are of some units alone.
         """
         if self.part is not None or self.sample is not None:
-            raise InputError("rows are of some units alone; partition all units, once.")
+            raise InputError("rows are those of some units only; partition all units, once.")
         of = column_of(validate.text(column=column), self.known)
         listed = of.shape.values if keys is None else keys
         kind = str if of.kind is Kind.TEXT else int
@@ -127,7 +127,7 @@ class Rows:
                 f"keys must be {'texts' if kind is str else 'integers'} of the column."
             )
         if len(set(listed)) < len(listed):
-            raise InputError("keys has one of them twice; list each once.")
+            raise InputError("keys has a key twice; list each once.")
         of_unit = f"SELECT code, arg_min({of.sql}, place) AS k FROM ({self.sql}) GROUP BY code"
         found = {}
         for key in listed:
@@ -143,7 +143,7 @@ class Rows:
             InputError: if these are rows of a sample already.
         """
         if self.sample is not None:
-            raise InputError("rows are those of a sample already; draw it from all of them.")
+            raise InputError("rows are already a sample; draw the sample from all rows.")
         rows = f"SELECT * FROM ({self.sql}) SEMI JOIN {sample.table} USING (code)"
         return replace(self, sql=rows, sample=sample)
 
@@ -158,7 +158,9 @@ class Rows:
         """
         texts = [columns] if isinstance(columns, str) else columns
         if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_COLUMNS:
-            raise InputError(f"vector is of {shown(columns)}; it must be a column or a list.")
+            raise InputError(
+                f"vector is given {shown(columns)}; it must be a column or a list of them."
+            )
         found = [read_expression(text, self.known) for text in texts]
         for text, each in zip(texts, found, strict=True):
             if not each.kind.is_whole or each.kind is Kind.DATE:
@@ -261,7 +263,7 @@ class Vectors:
             InputError: if they are encoded.
         """
         if self.encoded:
-            raise InputError("vectors are encoded; take the rows of them before.")
+            raise InputError("vectors are encoded; call rows before encode.")
         names = ["value"] if self.scalar else [f"value_{n + 1}" for n in range(len(self.parts))]
         known = {
             name: Expression(Shape(Kind.NUMBER, self.step, *ends), f"({part})")
@@ -279,7 +281,7 @@ class Vectors:
             InputError: if it has another shape, or the results may be larger than 2^53 steps.
         """
         if self.scalar:
-            raise InputError("linear is of a number; take the vector of a list of columns.")
+            raise InputError("linear needs arrays; give the vector of a list of columns.")
         return self._then(linear(self.ends, self.step, matrix))
 
     def encode(self, by: object, options: Mapping[str, Any]) -> Vectors:

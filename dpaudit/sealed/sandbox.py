@@ -259,17 +259,17 @@ def end_with_parent() -> None:
 def _check_machine() -> int:
     """The ABI of Landlock; raise UnsealableError where what walls there are is not known."""
     if not sys.platform.startswith("linux"):
-        raise UnsealableError(f"runs are sealed on Linux alone, and this is {platform.system()}.")
+        raise UnsealableError(f"runs can be sealed only on Linux, and this is {platform.system()}.")
     machine = platform.machine()
     if machine not in _MACHINES:
         known = " and ".join(_MACHINES)
-        raise UnsealableError(f"runs are sealed on {known} alone, and this is {machine}.")
+        raise UnsealableError(f"runs can be sealed only on {known}, and this is {machine}.")
     abi = 0
     with contextlib.suppress(OSError):
         abi = library_call("syscall", 444, None, 0, 1)  # LANDLOCK_CREATE_RULESET_VERSION
     if abi < LANDLOCK_ABI:
         raise UnsealableError(
-            f"runs are sealed by Landlock ABI {LANDLOCK_ABI} (Linux 6.12) or later, "
+            f"sealing a run needs Landlock ABI {LANDLOCK_ABI} (Linux 6.12) or later, "
             f"and this kernel has {abi or 'none'}."
         )
     return abi

@@ -39,13 +39,15 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
         if each.unit != first.unit or each.relation != first.relation:
             raise InputError("a sealed plan has one unit and one relation; this one has several.")
         if each.mechanism.is_black_box:
-            raise InputError(f"{each.describe()} is a black box; no run of one is sealed.")
+            raise InputError(f"{each.describe()} is a black box; a run with one cannot be sealed.")
         if isinstance(each.relation, MetricBall):
-            raise InputError("a sealed plan is of whole units; a metric ball is none of these.")
+            raise InputError("a sealed plan must protect whole units; a metric ball does not.")
         if each.trust is TrustModel.LOCAL and not table.roster:
             raise InputError("local answers need a roster of units in the table; list them.")
         if each.trust is TrustModel.LOCAL and isinstance(each.relation, AddRemove):
-            raise InputError("local answers need replace-one or zero-out, as the roster is public.")
+            raise InputError(
+                "local answers need replace-one or zero-out, because the roster is public."
+            )
         by_value = each.group is None or each.group.membership is Membership.VALUE
         if each.trust is TrustModel.LOCAL and each.group is not None and by_value:
             raise InputError(
@@ -58,8 +60,9 @@ def require_sealable(plan: Plan, table: ReadTable) -> None:
             )
         if is_of_fixed_steps(each) and not table.roster:
             raise InputError(
-                f"{each.describe()} declares fixed_steps; at which steps a unit takes part is "
-                "its rows' own without a roster, so leave that out, or list one in the table."
+                f"{each.describe()} declares fixed_steps; without a roster, a unit's own rows "
+                "decide at which steps it takes part, so leave fixed_steps out, or list a "
+                "roster in the table."
             )
         if each.sampling is not None:
             _require_sampling(each, table)
@@ -85,7 +88,7 @@ def _require_sampling(invocation: Invocation, table: ReadTable) -> None:
             )
         return
     raise InputError(
-        f"{invocation.describe()} is sampled in a way that a sealed run does not draw; declare "
+        f"{invocation.describe()} has a sampling scheme that a sealed run cannot draw; declare "
         "poisson of units, or a fixed size under replace-one."
     )
 

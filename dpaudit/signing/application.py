@@ -32,7 +32,10 @@ PASSWORD = "DPAUDIT_KEY_PASSWORD"
 def keygen(
     key: Annotated[Path, typer.Argument(metavar="KEY.pem", help="The private key; a new file.")],
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="Whoever has the file can sign.")
+        bool,
+        typer.Option(
+            "--no-password", help="Store the key without a password: whoever has the file can sign."
+        ),
     ] = False,
 ) -> None:
     """Make an Ed25519 key, and KEY.pub.pem beside it; prints the key's id.
@@ -58,7 +61,9 @@ def sign(
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
     book: Annotated[
         str | None,
-        option("--book", "URL", "Whose log an export must be of.", callback=without_password),
+        option(
+            "--book", "URL", "The book whose log an export must match.", callback=without_password
+        ),
     ] = None,
     allow_work: AllowWork = False,
 ) -> None:
@@ -74,7 +79,7 @@ def sign(
 
 def signer_of_export(
     sign: Annotated[
-        str | None, option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
+        str | None, option("--sign", "KEY.pem", "File to sign; the envelope is written beside it.")
     ] = None,
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
 ) -> Callable[[], tuple[Signer, datetime | None]] | None:
@@ -93,24 +98,25 @@ def signer_of_export(
 
 def verification_of(
     key: Annotated[
-        list[Path] | None, option("--key", "PUBLIC.pem", "Of whoever must have signed FILE.")
+        list[Path] | None,
+        option("--key", "PUBLIC.pem", "Public key of somebody who must have signed FILE."),
     ] = None,
     policy: Annotated[
-        Path | None, option("--policy", "policy.toml", "What a signed FILE must say.")
+        Path | None, option("--policy", "policy.toml", "Policy: what a signed FILE must state.")
     ] = None,
     signature: Annotated[
         Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
     ] = None,
     book: Annotated[
         str | None,
-        option("--book", "URL", "The book that an export is of.", callback=without_password),
+        option("--book", "URL", "The book that the export comes from.", callback=without_password),
     ] = None,
 ) -> Callable[..., Verification] | None:
     """Make what verifies a signed file; options of ``dpaudit verify``."""
     if not (key or policy or signature):
         if book is not None:
             raise typer.BadParameter(
-                "--book is given without --key; an export is believed if signed"
+                "--book is given without --key; only a signed export is accepted"
             )
         return None
     from dpaudit.signing.signed_files import verify_signed

@@ -56,8 +56,8 @@ def load_public(path: Path | str) -> Ed25519PublicKey:
     key = _loaded(load, Ed25519PublicKey, path)
     if _of_small_order(key.public_bytes_raw()):
         raise InputError(
-            f"key {files.shown(path)} is a point of small order, for which everybody can sign; "
-            "make a key with dpaudit keygen."
+            f"key {files.shown(path)} is a point of small order, with which everybody can "
+            "sign; make a key with dpaudit keygen."
         )
     return key
 
@@ -125,7 +125,11 @@ def _create(path: Path, content: bytes, mode: int) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not a path"
         there = isinstance(error, FileExistsError)
-        wanted = "a new path, as no key is overwritten" if there else "a folder that can be written"
+        wanted = (
+            ("a new path, because no key is overwritten")
+            if there
+            else "a folder that can be written"
+        )
         raise InputError(f"key {files.shown(path)} cannot be made: {why}; give {wanted}.") from None
 
 
@@ -136,8 +140,10 @@ def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: A
     except (ValueError, UnsupportedAlgorithm) as error:
         if isinstance(error, InputError):
             raise
-        why = "has another password" if any(password) else "is not one of that half, in PEM"
-        raise InputError(f"key {files.shown(path)} {why}; give what keygen wrote.") from None
+        why = "has another password" if any(password) else "is not that half of a key, in PEM"
+        raise InputError(
+            f"key {files.shown(path)} {why}; give the file that keygen wrote."
+        ) from None
     if not isinstance(key, kind):
         raise InputError(f"key {files.shown(path)} is of another kind; it must be of Ed25519.")
     return key

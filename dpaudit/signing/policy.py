@@ -243,12 +243,12 @@ class Policy(fields.Record):
         number = len({*self.keys})
         if number < len(self.keys) or self.threshold > max(1, number):
             raise InputError(
-                f"threshold is {self.threshold} of {len(self.keys)} keys; it must be at most their "
-                "number, and each must stand there once."
+                f"threshold is {self.threshold} of {len(self.keys)} keys; it must be at most "
+                "their number, and no key may occur twice."
             )
         others = [each for each in fields_of(self) if each.name != "threshold"]
         if all(getattr(self, each.name) == each.default for each in others):
-            raise InputError("policy demands nothing; begin with keys and [[limit]].")
+            raise InputError("policy demands nothing; add keys or a [[limit]].")
 
     def lacks(self, seen: Seen) -> tuple[str, ...]:
         """Return one sentence for each demand that is not met."""
@@ -281,7 +281,7 @@ class Policy(fields.Record):
         found = [*_lacks_signers(self, statement, now), *_other("book", stated["book"], self.book)]
         found += _made_by(self, stated["dpaudit"])
         if self.current and behind is None:
-            found.append("the book is not there; give it with --book.")
+            found.append("the book is missing; give it with --book.")
         elif self.current and behind:
             found.append(f"the book has had {behind} lines since; the policy wants the newest.")
         own = (*_OF_BOTH, *_OF_EXPORTS)
@@ -291,7 +291,7 @@ class Policy(fields.Record):
     def _of_others(self, what: str, names: Iterable[str]) -> Iterator[str]:
         for each in fields_of(self):
             if each.name in names and getattr(self, each.name) != each.default:
-                yield f"the policy wants {shown(each.name)}, which is of {what}; this is none."
+                yield f"the policy demands {shown(each.name)}, which only {what} has."
 
 
 def read_policy(path: Path | str) -> Policy:
@@ -313,7 +313,7 @@ def _lacks_signers(policy: Policy, statement: Statement, now: datetime) -> Itera
         if policy.days is not None:
             yield "the signers state no time; the policy limits the age."
     elif at > now + _SKEW:
-        yield f"it was signed at {at}, which is still to come."
+        yield f"it was signed at {at}, which is in the future."
     elif policy.days is not None and (now - at) / timedelta(days=1) > policy.days:
         yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
 
@@ -334,7 +334,7 @@ def _lacks_facts(policy: Policy, seen: Seen) -> Iterator[str]:
     if policy.limit or policy.laws:
         stated = {*taken_at_word(certificate.plan, proved)} - {*policy.laws}
         for kind in sorted(stated):
-            yield f"what {shown(kind)} costs, its author states; the policy takes no such word."
+            yield f"only its author states what {shown(kind)} costs; the policy wants a proof."
     yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))
     if policy.checked and (lacks := lacks_check(certificate)):
         yield f"{lacks.rstrip('.')}; the policy wants it checked."
@@ -351,7 +351,7 @@ def _lacks_standings(policy: Policy, seen: Seen) -> Iterator[str]:
     wanted = dict.fromkeys(policy.tested, Standing.TESTED)
     for premise, least in (wanted | dict.fromkeys(policy.enforced, Standing.ENFORCED)).items():
         if silent and premise is not Premise.LAWS:
-            yield "the certificate speaks of no code; the policy wants to know how it behaves."
+            yield "the certificate is not about code; the policy demands that code was tested."
         elif known[premise].rank > least.rank:
             yield f"{str(premise)!r} is {known[premise]}; the policy wants it {least}."
 
@@ -363,11 +363,11 @@ def _lacks_run(policy: Policy, seen: Seen) -> Iterator[str]:
     exact = samplers and all(map(is_exact, samplers)) and not ledger.get("external")
     noted = any(each.rule == FLOAT_NOISE for each in seen.certificate.findings)
     if policy.secure_noise and (not exact or noted or ledger["seeded"]):
-        yield "no run is certified whose noise came from exact samplers without a seed."
+        yield "no run is recorded whose noise came from exact samplers without a seed."
     if policy.journal and not seen.journal:
-        yield "the closed journal of the run is not there; give it with --ledger."
+        yield "the closed journal of the run is missing; give it with --ledger."
     if policy.anchor and not seen.anchor:
-        yield "what kept the head of the closed journal is not there; give it with --anchor."
+        yield "the anchor of the closed journal is missing; give it with --anchor."
 
 
 def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterator[str]:

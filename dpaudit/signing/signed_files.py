@@ -88,7 +88,7 @@ def sign_file(
             certificate = Certificate.from_dict(record)
             envelope = statement_of(certificate, files.sha256(data), now).envelope()
         else:
-            raise InputError(f"{files.shown(path)} is no {SCHEMA_VERSION!r}; certify it anew.")
+            raise InputError(f"{files.shown(path)} is not a {SCHEMA_VERSION!r}; certify it again.")
         verified(certificate, allow_work=allow_work)
     return write_envelope(output, envelope.with_signature(signer_of(key, password)))
 
@@ -145,11 +145,11 @@ def verify_signed(
         raise InputError("--book is given, and no export was signed; leave it out.")
     if statement.kind == JOURNAL_TYPE and not (demanded or opinion_on):
         if signature is not None and ledger is not None:
-            raise InputError("--ledger is given for a ledger; it goes with a certificate.")
+            raise InputError("--ledger is given for a ledger; give it only with a certificate.")
         _require_signed(statement, ledger if signature is None else path, anchor)
         return Verification("journal head", {**statement.predicate, **signed})
     if statement.kind != certificate_schema()["$id"]:
-        raise InputError(f"what was signed is a {shown(statement.kind)}, and no certificate.")
+        raise InputError(f"what was signed is a {shown(statement.kind)}, not a certificate.")
     certificate, digest = signed_certificate(statement)
     if signature is not None and files.sha256(_bytes(path)) != digest:
         raise TamperedError(f"{files.shown(path)} is not, to the byte, the file that was signed.")
@@ -173,7 +173,9 @@ def _open_trusted(path: Path, keys: Sequence[Path], policy: Policy | None) -> St
     statement = Statement.from_envelope(Envelope.from_json(_bytes(path)), trusted.values())
     missing = sorted(trusted.keys() - statement.signers)
     if missing and (policy is None or not policy.keys):
-        raise TamperedError(f"key {missing[0]:.16}… has not signed it; leave it out, or ask it to.")
+        raise TamperedError(
+            f"key {missing[0]:.16}… has not signed it; leave the key out, or have it signed."
+        )
     return statement
 
 
@@ -184,7 +186,9 @@ def _require_signed(statement: Statement, ledger: Path | None, anchor: Path | No
     if ledger is not None:
         head = journal_statement(read_ledger(ledger, anchor), statement.signed_at)
         if head.to_dict() != statement.to_dict():
-            raise TamperedError("the journal is not as it was signed: shorter, longer or another.")
+            raise TamperedError(
+                "the journal is not the one that was signed: it is shorter, longer or different."
+            )
 
 
 def _bytes(path: Path) -> bytes:

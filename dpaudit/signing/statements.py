@@ -67,14 +67,14 @@ class Envelope:
         known = {key_id(key): key for key in keys}
         found = frozenset(known.keys() & self.signatures.keys())
         if not found:
-            raise TamperedError("none of the given keys has signed this; give that of a signer.")
+            raise TamperedError("none of the given keys has signed this; give the key of a signer.")
         for name in sorted(found):
             try:
                 known[name].verify(self.signatures[name], self._encoded())
             except InvalidSignature:
                 raise TamperedError(
-                    f"the signature of key {name:.16}… is not of this payload: it was edited, or "
-                    "comes from elsewhere."
+                    f"the signature of key {name:.16}… does not fit this payload: it was "
+                    "edited, or comes from elsewhere."
                 ) from None
         return found
 
@@ -224,7 +224,7 @@ class Statement:
             found = cls(record["predicateType"], predicate, subjects, signed_at, signers)
             if found.envelope().payload == envelope.payload:
                 return found
-        raise TamperedError("payload is not an in-toto statement in canonical JSON; sign it anew.")
+        raise TamperedError("payload is not an in-toto statement in canonical JSON; sign it again.")
 
 
 def statement_of(certificate: Certificate, file: str, signed_at: datetime | None) -> Statement:
@@ -246,7 +246,7 @@ def signed_certificate(statement: Statement) -> tuple[Certificate, str]:
         again = statement_of(certificate, file, statement.signed_at)
         if again.to_dict() == statement.to_dict():
             return certificate, file
-    raise TamperedError("the statement's subjects or schema are not those of its certificate.")
+    raise TamperedError("the statement's subjects or schema do not match its certificate.")
 
 
 def journal_statement(content: JournalSummary, signed_at: datetime | None) -> Statement:
@@ -301,4 +301,4 @@ def signed_export(statement: Statement) -> tuple[Mapping[str, Any], str]:
         texts = all(isinstance(each, str) for each in (told["book"], told["head"], made, file))
         if again.to_dict() == statement.to_dict() and texts and type(told["lines"]) is int:
             return statement.predicate, file
-    raise TamperedError("the statement is not like that of an export of a book; sign it anew.")
+    raise TamperedError("the statement does not have the form of a book's export; sign it again.")

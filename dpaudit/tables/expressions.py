@@ -44,9 +44,10 @@ _PARTS = {
 _REMEDIES = {
     "aggregate": "an expression sees one row; declare a query, or bounds known without the data",
     "subquery": "an expression sees one row; declare a public table to join",
-    "division": "a quotient has no step; multiply by a constant such as 0.1, or take // by one",
-    "chance": "what chance decides cannot be repeated; leave it out",
-    "clock": "what a clock decides cannot be repeated; write the date as a constant",
+    "division": "a quotient has no step; multiply by a constant such as "
+    "0.1, or use // with a constant",
+    "chance": "a random result cannot be repeated; leave it out",
+    "clock": "a result that depends on the clock cannot be repeated; write the date as a constant",
 }
 KNOWN = (
     "columns, constants, + − *, // by a constant, comparison, BETWEEN, IN, AND, OR, NOT, CASE, "
@@ -199,7 +200,9 @@ class _Reader:
     def cast(self, node: Any) -> Expression:
         """A date constant: no other cast is one that cannot fail."""
         if node.to.sql() != "DATE" or not _is_text(node.this):
-            raise InputError(f"{_place(node)}: only DATE '2024-01-31' is cast; declare the type.")
+            raise InputError(
+                f"{_place(node)}: the only cast is DATE '2024-01-31'; declare the type instead."
+            )
         return _day(str(node.this.this))
 
     def paren(self, node: Any) -> Expression:
@@ -222,7 +225,9 @@ class _Reader:
         elif any(dates):
             days = other if dates[0] else one
             if all(dates) or days.shape.step != 1 or (dates[1] and subtracts):
-                raise InputError(f"{_place(node)}: to a date days are added, as whole numbers.")
+                raise InputError(
+                    f"{_place(node)}: only a whole number of days can be added to a date."
+                )
             kind = Kind.DATE
         else:
             kind = _wider(one.kind, other.kind)
@@ -262,7 +267,7 @@ class _Reader:
     def remainder(self, node: Any) -> Expression:
         one, by = self._numeric(node.this), self._positive(node.expression)
         if one.shape.step != 1 or by.denominator != 1:
-            raise InputError(f"{_place(node)}: a remainder is of integers, by an integer.")
+            raise InputError(f"{_place(node)}: a remainder needs integers, and an integer divisor.")
         whole = _floored(_huge(one), int(by))
         return Expression(
             Shape(Kind.INTEGER, high=int(by) - 1), f"({_huge(one)} - {whole} * {int(by)})"
@@ -273,7 +278,9 @@ class _Reader:
         part = str(node.this).upper() if part == "Extract" else _PART_NODES[part]
         one = self.read(node.expression if type(node).__name__ == "Extract" else node.this)
         if part not in _PARTS or one.kind is not Kind.DATE:
-            raise InputError(f"{_place(node)}: {', '.join(_PARTS)} are taken, of a date.")
+            raise InputError(
+                f"{_place(node)}: only {', '.join(_PARTS)} can be extracted, from a date."
+            )
         low, high = _PARTS[part]
         if part == "YEAR":
             low, high = (int(one.shape.of_steps(end)[:4]) for end in _ends(one))
@@ -325,7 +332,7 @@ class _Reader:
     def within(self, node: Any) -> Expression:
         _only(node, "this", "expressions")
         if not node.expressions:
-            raise InputError(f"{_place(node)} has nothing to be equal to; list values.")
+            raise InputError(f"{_place(node)} has an empty list; list values.")
         one = self.read(node.this)
         either = " OR ".join(self._compared(one, "=", each) for each in node.expressions)
         if one.kind is Kind.TEXT and all(_is_text(each) for each in node.expressions):
@@ -340,14 +347,19 @@ class _Reader:
         if one.kind.is_whole and other.kind.is_whole:
             if (one.kind is Kind.DATE) != (other.kind is Kind.DATE):
                 raise InputError(
-                    f"{_place(node)} is a {other.kind}; compared with it is not a date."
+                    f"{_place(node)} is a {other.kind}; it is compared with something that is "
+                    "not a date."
                 )
             (a, *_), (b, *_), _ = _common(node, one, other)
             return f"({a} {sign} {b})"
         if one.kind is not other.kind or (one.kind is Kind.BOOLEAN and sign not in ("=", "<>")):
             raise InputError(f"{_place(node)} is a {other.kind}; it is compared with a {one.kind}.")
         if one.kind is Kind.TEXT and sign not in ("=", "<>"):
-            raise InputError(f"{_place(node)}: texts are equal or not; their order is of a locale.")
+            raise InputError(
+                f"{_place(node)}: texts can only be equal or not, "
+                "because their order depends on "
+                "the locale."
+            )
         return f"({one.sql} {sign} {other.sql})"
 
     def both(self, node: Any) -> Expression:

@@ -512,7 +512,7 @@ class MostFrequent(Query):
         assert isinstance(parts[0].mechanism, TopK)
         each = parts[0].mechanism.epsilon
         units = 2 / each * math.log((self.values.size - 1) * self.k / (1 - CONFIDENCE))
-        return f"each at most {math.ceil(units)} units behind the best that was left"
+        return f"each at most {math.ceil(units)} units behind the best remaining one"
 
     def describe(self) -> str:
         """The most frequent values of which column."""

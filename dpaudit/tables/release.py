@@ -132,11 +132,15 @@ class Release:
         if factor is None:
             if 1.0 in refused:  # and not for noise that is too wide to be drawn
                 raise refused[1.0]
-            larger = "a larger ε" if self.claim.risk is None else "a larger risk"
-            raise InputError(f"no noise certifies {self.claim}; claim {larger}, or ask less often.")
+            raise InputError(
+                f"no noise certifies {self.claim}; claim a larger {self.claim.measure}, or declare "
+                "fewer queries."
+            )
         if factor <= SMALLEST:
-            smaller = "a smaller ε" if self.claim.risk is None else "a smaller risk"
-            raise InputError(f"any noise certifies {self.claim}, however little; claim {smaller}.")
+            raise InputError(
+                f"any noise certifies {self.claim}, however little; claim a smaller "
+                f"{self.claim.measure}."
+            )
         return self._parts(factor)
 
     def _parts(self, factor: float) -> dict[str, tuple[Part, ...]]:
@@ -231,7 +235,7 @@ class Release:
             "rows that the bounds left out": found.dropped,
             "ranges": dict(_cut(self.layout, found)),
             "queries": {query.name: list(_bias(query, found)) for query in self.queries},
-            "note": "Bounds that are chosen after reading this are no longer public.",
+            "note": "Bounds that somebody chooses after reading this are no longer public.",
         }
 
 

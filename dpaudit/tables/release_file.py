@@ -85,7 +85,9 @@ def read_release(content: Mapping[str, Any], folder: Path | None = None) -> Rele
             queries.append(reader.read(item, number))
     trust = validate.member(TrustModel, trust=privacy.get("trust", TrustModel.CENTRAL))
     if trust is TrustModel.LOCAL:
-        raise InputError("trust is 'local'; who releases a table sees its rows, as under central.")
+        raise InputError(
+            "trust is 'local'; whoever releases a table sees its rows, which is central trust."
+        )
     noun = privacy.get("unit", layout.unit.removesuffix("_id") or layout.unit)
     return Release(
         source=source,
@@ -144,8 +146,8 @@ def _refuse_private_join(source: Source, public: PublicTable | None) -> None:
     """
     if public is not None and _may_be_one(source, public.source):
         raise InputError(
-            "join has the source of the private table; what is joined must be public, as every row "
-            "may read all of it."
+            "join has the source of the private table; a joined table must be public, "
+            "because every row may read all of it."
         )
 
 
@@ -219,8 +221,8 @@ def _refuse_alike(what: str, name: str, others: Sequence[str]) -> None:
     for other in others:
         if other.casefold() == name.casefold() and other != name:
             raise InputError(
-                f"column {shown(other)} differs from {what} {shown(name)} by capital letters "
-                "alone, which sources do not tell apart; rename one of them."
+                f"column {shown(other)} differs from {what} {shown(name)} only by capital "
+                "letters, which sources do not distinguish; rename one of them."
             )
 
 
@@ -286,8 +288,8 @@ class _Queries:
         rows = _count(given, "rows_per_unit") or self.rows
         if rows is None:
             raise InputError(
-                "rows_per_unit is missing, in the query and in [privacy]; give how many rows of a "
-                "unit may count, such as 5."
+                "rows_per_unit is missing, in the query and in [privacy]; state how many "
+                "rows of a unit may count, such as 5."
             )
         groups = _count(given, "groups_per_unit") or self.groups
         where = read_condition(given["where"], self.known) if "where" in given else None
@@ -319,7 +321,7 @@ _Made = Callable[[_Queries, dict[str, Any], dict[str, Any]], Query]
 def _counted(kind: type[Count], reader: _Queries, given: Any, facts: Any) -> Query:
     if given[kind.kind] is not True:
         said = f"{kind.kind} is {shown(given[kind.kind])}; it must be true"
-        raise InputError(f"{said}, of rows count and of units count_units.")
+        raise InputError(f"{said}, use count for rows and count_units for units.")
     return kind(**facts)
 
 
@@ -338,7 +340,9 @@ def _quantiles(key: str, reader: _Queries, given: Any, facts: Any) -> Query:
     of = reader.expression(given[key], **{key: None})
     shares = [0.5] if key == "median" else given.get("at")
     if not isinstance(shares, list) or not 1 <= len(shares) <= 20:
-        raise InputError(f"at is {shown(shares)}; it must be a list of shares, as [0.25, 0.5].")
+        raise InputError(
+            f"at is {shown(shares)}; it must be a list of shares, such as [0.25, 0.5]."
+        )
     at = tuple(
         Fraction(str(validate.open_fraction(at=each))).limit_denominator(1000) for each in shares
     )

@@ -97,7 +97,9 @@ def day_of(value: object, **field: object) -> int:
     try:
         day = value if isinstance(value, date) else date.fromisoformat(str(value))
     except ValueError:
-        raise InputError(f"{name} is {shown(value)}; it must be a date, as 2024-01-31.") from None
+        raise InputError(
+            f"{name} is {shown(value)}; it must be a date, such as 2024-01-31."
+        ) from None
     return date(day.year, day.month, day.day).toordinal() - _EPOCH
 
 
@@ -138,7 +140,7 @@ def _text(kind: Kind, given: Mapping[str, Any]) -> Shape:
 
 def _boolean(kind: Kind, given: Mapping[str, Any]) -> Shape:
     if "values" in given:
-        raise InputError("values is given for truth values; these are false and true.")
+        raise InputError("values is given for booleans, which are false and true; leave it out.")
     return TRUTH
 
 
@@ -152,7 +154,9 @@ def _whole(kind: Kind, given: Mapping[str, Any]) -> Shape:
         return _fitting(Shape(kind, low=values[0], high=values[-1], values=values))
     ends = given.get("range")
     if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise InputError(f"range is {shown(ends)}; it must have two ends, as range = [0, 110].")
+        raise InputError(
+            f"range is {shown(ends)}; it must have two ends, such as range = [0, 110]."
+        )
     if kind is not Kind.DATE and any(isinstance(end, str) for end in ends):
         raise InputError(
             f"range is {shown(ends)}; it must have numbers that are known without the data."
@@ -185,7 +189,7 @@ def _listed(values: object, kind: type) -> tuple[Any, ...]:
             named = "texts" if kind is str else "integers"
             raise InputError(f"values has {shown(each)}; they must be {named}.")
     if len(set(values)) < len(values):
-        raise InputError("values has one of them twice; list each once.")
+        raise InputError("values has a value twice; list each once.")
     return tuple(values)
 
 

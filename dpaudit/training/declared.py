@@ -49,10 +49,10 @@ def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
     if not drawn == clipped == (not unit.is_row):
         kinds = [("rows", "users")[each] for each in (drawn, clipped)]
         raise PlanMismatchError(
-            f"unit is {unit.name!r}, and the training draws {kinds[0]} and clips {kinds[1]}; to "
-            "protect users give their names, as users (with opacus to PoissonLoader or "
-            "PrivateTrainer), and declare unit='user'; to protect rows give no users and declare "
-            "unit='row'."
+            f"unit is {unit.name!r}, but the training draws {kinds[0]} and clips {kinds[1]}; "
+            "to protect users, give their names as users (with opacus to PoissonLoader or "
+            "PrivateTrainer), and declare unit='user'; to protect rows, give no users and "
+            "declare unit='row'."
         )
 
 

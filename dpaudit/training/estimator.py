@@ -152,10 +152,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.unique(y if privacy.classes is None else np.asarray(privacy.classes))
         if not np.isin(y, self.classes_).all():
             raise InputError(
-                "y has a label that is not a public class; Privacy(classes=...) has all."
+                "y has a label that is not a public class; name all classes in "
+                "Privacy(classes=...)."
             )
         if len(self.classes_) < 2:
-            raise InputError("y has one class; a classifier needs two.")
+            raise InputError("y has only one class; a classifier needs two.")
         draws = check_random_state(self.random_state)
         seeds = [None] * 3 if self.random_state is None else draws.randint(2**31, size=3).tolist()
         model = self._network(seeds[0])

@@ -82,9 +82,9 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
     usual_name = "federated training"
     not_covered = (
         "Who takes part, which messages are sent and when, and that a client fails.",
-        "What server and clients log, write or send beside the model of a round.",
+        "What server and clients log, write or send apart from the model of a round.",
         "Updates on their way to the server, which sees each of them.",
-        "Clients that are one person, or that join again under another name.",
+        "Several clients that are one person, or a client that joins again under another name.",
     )
 
     def __init__(
@@ -100,7 +100,7 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
         if not isinstance(strategy, Strategy) or isinstance(strategy, _OF_MANY):
             kind = type(strategy).__name__
             raise InputError(
-                f"strategy is a {kind}; it must make its model of one mean, as FedAvg."
+                f"strategy is a {kind}; it must make its model from one mean, as FedAvg does."
             )
         if adaptive is not None:
             validate.instance(Adaptive, adaptive=adaptive)
@@ -120,7 +120,9 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
             raise InputError("strategy asks a client twice; ask each once a round.")
         if any(each.sampling for each in self.ledger.plan.invocations):
             if len(nodes) < min(there, len(set(grid.get_node_ids()))):  # some may join or leave
-                raise InputError("strategy chooses clients; the ledger draws, so let it ask all.")
+                raise InputError(
+                    "strategy chooses clients, but the ledger draws them; let the strategy ask all."
+                )
             drawn = self.ledger.sample([str(node) for node in nodes], at="update")
             asked = [asked[place] for place in drawn]
         return asked
@@ -220,8 +222,8 @@ def _require_plan(ledger: Any, *, local: bool) -> None:
     trusts = {each.trust for each in plan if each.at == "update" and not each.unit.is_row}
     if trusts != {TrustModel.LOCAL if local else TrustModel.CENTRAL}:
         raise InputError(
-            f"ledger is none of an update_plan with local={local}; this noise protects clients, "
-            "with all their rows, and is drawn by the one whom the plan says."
+            f"ledger does not have an update_plan with local={local}; this noise protects "
+            "clients with all their rows, and must be drawn where the plan says."
         )
 
 
@@ -229,7 +231,7 @@ def _only(content: Any) -> Any:
     """Return the one record of arrays."""
     held = list(content.array_records.values())
     if len(held) != 1:
-        raise InputError(f"a message has {len(held)} records of arrays; an update is one.")
+        raise InputError(f"a message has {len(held)} records of arrays; an update must have one.")
     return held[0]
 
 

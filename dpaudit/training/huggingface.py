@@ -34,16 +34,16 @@ _UNCLIPPED = {
     "fp16": (False, "it scales losses before gradients are clipped"),
     "gradient_checkpointing": (False, "it runs layers twice"),
     "include_num_input_tokens_seen": ("no", "the exact number of tokens is private"),
-    "auto_find_batch_size": (False, "it trains anew where memory ends"),
+    "auto_find_batch_size": (False, "it starts again when memory runs out"),
     "label_smoothing_factor": (0.0, "give losses of your own"),
-    "torch_compile": (False, "what takes gradients of rows is not compiled"),
+    "torch_compile": (False, "code that takes gradients of rows cannot be compiled"),
     "tf32": (None, "it rounds the sums of clipped gradients"),
     "use_liger_kernel": (False, "its layers give no gradients of rows"),
     "train_sampling_strategy": ("random", "batches are drawn by coins"),
-    "deepspeed": (None, "it takes steps of its own"),
+    "deepspeed": (None, "it takes steps without the ledger"),
     "n_gpu": (1, "a private training takes one device"),
     "world_size": (1, "a private training takes one device"),
-    "debug": ([], "it shows what layers make of private rows"),
+    "debug": ([], "it shows values that layers compute from private rows"),
 }
 """Settings that do not go together with clipped gradients, what they must be, and why."""
 
@@ -130,7 +130,11 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         if re.search("lomo|layerwise", self.args.optim):
             raise InputError(f"optim is {self.args.optim.value!r}; it steps before there is noise.")
         if self.compute_loss_func is not None:
-            raise InputError("compute_loss_func is given; give losses, that has one for each row.")
+            raise InputError(
+                "compute_loss_func is given; give losses instead, "
+                "which returns one loss for "
+                "each row."
+            )
         held = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
         if any(each is self.train_dataset is not None for each in held.values()):
             raise InputError("eval_dataset is train_dataset; evaluate on public rows.")
@@ -163,12 +167,12 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         held = dict(inputs)
         labels = held.pop("labels", held.pop("label", None))
         if labels is None:
-            raise InputError("a batch lacks 'labels'; the loss of a row is that of its labels.")
+            raise InputError("a batch lacks 'labels', which the loss of a row needs; add them.")
         if not len(labels) and not return_outputs:
             return self._loss_of_nobody(model)
         outputs = model(**held)
         if not (isinstance(outputs, dict) and "logits" in outputs):
-            raise InputError("model gives no logits; take one that does, for its task.")
+            raise InputError("model returns no logits; take a model for the task that does.")
         each = self._losses(outputs["logits"], labels)
         if each.shape != (len(labels),):
             raise InputError(
@@ -228,8 +232,8 @@ def _declared(ledger: Any) -> Invocation:
     found = [each for each in plan if each.at.startswith("gradient")]
     if len(found) != 1 or not isinstance(found[0].sampling, kinds):
         raise InputError(
-            "ledger is none of a plan with one DP-SGD at 'gradient' whose batches are drawn by "
-            "coins; take Ledger(Plan.dp_sgd(noise_multiplier=..., sample_rate=..., epochs=...))."
+            "ledger does not have a plan with one DP-SGD at 'gradient' and Poisson sampling; "
+            "take Ledger(Plan.dp_sgd(noise_multiplier=..., sample_rate=..., epochs=...))."
         )
     return found[0]
 

@@ -123,7 +123,8 @@ def hypothesis(request: AuditRequest) -> Hypothesis:
     if request.plan is not None:
         if claim is not None or unit is not None or near is not None:
             raise InputError(
-                "--plan is given with a claim, --unit or --relation, which it states; keep one."
+                "--plan is given with a claim, --unit or --relation, which the plan states; "
+                "keep one."
             )
         return _by_plan(record, request.plan, request.delta)
     if claim is None:
@@ -154,7 +155,7 @@ def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesi
             delta = 0.0 if guarantee(plan, 0.0).epsilon < math.inf else USUAL_DELTA
         proved = guarantee(plan, delta)
     except UnsupportedError as error:
-        raise InputError(f"--plan {path} bounds nothing ({error}); give a claim.") from None
+        raise InputError(f"--plan {path} proves no bound ({error}); give a claim.") from None
     if proved.epsilon == math.inf:
         raise InputError(f"--plan {path} proves no finite ε at δ = {delta:g}; give --delta.")
     point, target = Claim(proved.epsilon, delta), Target(record, plan, claim, content.findings, ())
@@ -211,7 +212,9 @@ def search_details(found: Search) -> dict[str, Any]:
         why += f" ({refused} of {number} pairs made the code raise {kinds}; less was searched)"
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
-        why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
+        why += (
+            f"; {found.one_sided} fail at one end only, which distinguishes the ends: give --pair"
+        )
         told["one_sided"] = found.one_sided
     return told | {"why_this_pair": why}
 
@@ -219,8 +222,8 @@ def search_details(found: Search) -> dict[str, Any]:
 _HOW = "define it, or list a [[subject.audit]] with through_run = true."
 
 _OF_RELEASE = (
-    "a release file has no code of an author to attack: declared queries alone see its rows, and "
-    "the mechanisms that they use are attacked by this package's own audits."
+    "a release file has no code of an author to attack: only declared queries see its rows, "
+    "and this package's own audits attack the mechanisms that they use."
 )
 
 
@@ -417,8 +420,8 @@ def _with_a_row_missing(request: AuditRequest, release: BlackBox, about: Hypothe
     one = "row" if unit == "data set" else unit
     return (
         f"no {one} is added or removed. With one {one} more or less, {look.runs} runs show "
-        f"ε ≥ {bound} ({confidence(look.confidence)} confidence); if that may be, give --relation "
-        "add-remove"
+        f"ε ≥ {bound} ({confidence(look.confidence)} confidence); if that may happen, give "
+        "--relation add-remove"
     )
 
 
@@ -426,10 +429,11 @@ def _audit_subject(request: AuditRequest, target: Target) -> AuditOutcome:
     name, about = request.target, (request.plan, request.unit, request.relation, request.data)
     if any(each is not None for each in about):
         raise InputError(
-            "--plan, --unit, --relation and --data are of functions; a subject has its own."
+            "--plan, --unit, --relation and --data are for functions; a subject has its own, "
+            "so leave them out."
         )
     if request.arguments:
-        raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
+        raise InputError("--arg is given for a subject; set its fields with --set key=value.")
     subject, claim = on_made_up_rows(target.subject), request.tested(target.claim)
     assert subject is not None
     start = time.monotonic()
@@ -558,7 +562,7 @@ def _enumerate(request: AuditRequest, target: Target, claim: Claim) -> AuditReco
     uses = target.plan.invocations
     if len(uses) > 1:
         raise UnsupportedError(
-            f"the plan has {len(uses)} invocations; exact mode enumerates one mechanism."
+            f"the plan has {len(uses)} invocations; exact = true can enumerate only one mechanism."
         )
     own = () if target.subject is None else target.subject.audit_pairs()
     pairs = (request.pair,) if request.pair is not None else own or candidate_pairs(target.plan)
@@ -581,7 +585,9 @@ def attack(request: AuditRequest) -> AuditRecord:
     target, pair = request.target, request.pair
     name = getattr(target, "__name__", type(target).__name__)
     if request.arguments and isinstance(target, Subject | Mechanism):
-        raise InputError(f"arguments are given for {name}, which is no function; leave them out.")
+        raise InputError(
+            f"arguments are given for {name}, which is not a function; leave them out."
+        )
     if isinstance(target, Mechanism):
         _require_no_times(request)
     if isinstance(target, Subject):
@@ -614,7 +620,7 @@ def attack_subject(
     if request.every_pair:
         pairs = subject.audit_pairs()
         if not pairs:
-            raise InputError("every_pair is true, and the subject names no pair; give a pair.")
+            raise InputError("every_pair is true, but the subject names no pair; give a pair.")
     found: list[AuditRecord] = []
     with attack_progress(request, label) as execution:
         if tell := execution.progress:  # of the runs on all pairs together
@@ -632,8 +638,8 @@ def _require_no_times(request: AuditRequest) -> None:
     """Refuse to leave a field out of releases of which nothing may be left out."""
     if TIME in request.fields.values():
         raise InputError(
-            "--field …=time leaves a field out of the output of a function; this target is none, "
-            "so leave the option out."
+            "--field …=time leaves a field out of the output of a function; this target is "
+            "not a function, so leave the option out."
         )
 
 

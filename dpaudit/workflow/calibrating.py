@@ -166,7 +166,9 @@ def calibrate_target(
     if accuracy is not None:
         return accurate(content, accuracy, confidence, at, stated)
     if stated is None:
-        raise InputError("--claim is missing; give what is to be certified, as 'advantage = 0.1'.")
+        raise InputError(
+            "--claim is missing; give the claim to certify, such as 'advantage = 0.1'."
+        )
     return calibrated(content, stated, at)
 
 
@@ -225,14 +227,22 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         changed = {place[0] for place in places}
         rest = [item for n, item in enumerate(content["invocation"]) if n not in changed]
         if not refused and rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
-            raise InputError(f"what is not {shown(at)} alone exceeds {claim}; add noise there.")
+            raise InputError(
+                f"the other invocations alone exceed {claim}; add noise to "
+                f"them, and not only to {shown(at)}."
+            )
         if not refused:
-            raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
+            raise InputError(
+                f"no noise certifies {claim}; claim a larger {claim.measure}, "
+                "or release less often."
+            )
         if isinstance(refused[0], UnsupportedError):
             raise refused[0]
         raise InputError(f"no noise that can be declared certifies {claim}: {refused[-1]}")
     if factor <= SMALLEST:
-        raise InputError(f"any noise certifies {claim}, however little; claim less.")
+        raise InputError(
+            f"any noise certifies {claim}, however little; claim a smaller {claim.measure}."
+        )
     for attempt in range(20):
         written = {**_scaled(content, places, factor), "claim": claim_table(claim)}
         certificate = certify(_plan(written), subject=SubjectRecord("calibrated"), claim=claim)
@@ -276,7 +286,7 @@ def accurate(
     within = validate.positive(accuracy=within)
     places = _places(content, at)
     if len(places) != 1:
-        raise InputError(f"{len(places)} invocations have noise; name one of them by --at.")
+        raise InputError(f"{len(places)} invocations have noise; name one of them with --at.")
     (place,) = places
 
     def reach(less: float) -> float:
@@ -288,7 +298,9 @@ def accurate(
     reach(1.0)  # which may not be known
     less = least_noise(lambda less: reach(less) <= within, tolerance=1e-9)
     if less is None:
-        raise InputError(f"no noise stays within {within:g}; whole noise reaches 1 at least.")
+        raise InputError(
+            f"no noise stays within {within:g}; whole-number noise reaches at least 1."
+        )
     while reach(less) > within:
         less *= 1 + 1e-5
     written = _scaled(content, places, 1 / less)
@@ -298,7 +310,7 @@ def accurate(
         delta = 0.0 if pure < math.inf else USUAL_DELTA
         proved = certify(plan, subject=subject, delta=delta).guarantee
         if proved is None or proved.epsilon == math.inf:
-            raise InputError(f"no finite ε is proved of noise that stays within {within:g}.")
+            raise InputError(f"no finite ε is proved for noise that stays within {within:g}.")
         claim = Claim(float(up(proved.epsilon)), delta)
     certificate = certify(plan, subject=subject, claim=claim)
     tables = {"plan": written["plan"], "claim": claim_table(claim)}
@@ -361,7 +373,11 @@ def _places(content: Mapping[str, Any], at: str) -> dict[Place, str]:
         for place, each in parts:
             name = _parameter(each.mechanism.keys())
             if name is None:
-                raise InputError(f"{each.describe()} has no parameter of noise; use --at.")
+                raise InputError(
+                    f"{each.describe()} has no parameter that "
+                    "scales noise; name another "
+                    "invocation with --at."
+                )
             found[place] = name
     if not found:
         raise InputError("no invocation needs noise: every sensitivity is 0.")

@@ -110,7 +110,7 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
         direction = Direction.WORSE if new_rank > rank else Direction.BETTER
         yield Change("verdict", before, after, direction)
     elif same_code(old, new):
-        told = f"{after}, though plan and code are those that an audit found wrong"
+        told = f"{after}, although an audit found this same plan and code wrong"
         yield Change("verdict", before, told, Direction.WORSE)
     else:
         attacked = len(new.audits) >= len(old.audits)
@@ -392,7 +392,7 @@ def _require_feasible(grouped: dict[str, tuple[Group, ...]]) -> dict[str, tuple[
     if combinations > MOST_COMBINATIONS:
         raise InputError(
             f"the groups of {', '.join(grouped)} meet in {combinations} combinations; at most "
-            f"{MOST_COMBINATIONS} can be accounted, so give the subjects budgets of their own."
+            f"{MOST_COMBINATIONS} can be accounted, so give the subjects separate budgets."
         )
     return grouped
 

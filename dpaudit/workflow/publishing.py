@@ -196,7 +196,7 @@ def _refuse_foreign(paths: Sequence[Path], own: Collection[str]) -> None:
         files.refuse_special(path)
         if path.exists() and path.name not in own:
             raise InputError(
-                f"report {files.shown(path)} exists and was not written by dpaudit; move it away, "
+                f"report {files.shown(path)} exists but was not written by dpaudit; move it, "
                 "or give another folder."
             )
 
@@ -274,7 +274,9 @@ def certificate_files(path: Path) -> list[Path]:
     named = (file for file in sorted(path.glob("*.json")) if not file.name.startswith("."))
     found = [file for file in named if _is_certificate(file)]
     if not found:
-        raise InputError(f"{files.shown(path)} holds no certificate; give a folder that does.")
+        raise InputError(
+            f"{files.shown(path)} holds no certificate; give a folder with certificates."
+        )
     return found
 
 
@@ -396,15 +398,15 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
     for change in outcome.changes:
         yield "project", str(change)
     for name in outcome.gone:
-        yield name, "there is an older certificate, and no such subject now."
+        yield name, "there is an older certificate, but no such subject now."
 
 
 def _untried(certificate: Certificate) -> Iterator[str]:
     """Return how it was sealed, what is only assumed, and why no attack was made."""
     if certificate.seal is not None:
         yield (
-            f"sealed: its code ran on made-up rows ({certificate.seal.made_up}), in a process that "
-            "has no way to its table."
+            f"sealed: its code ran on made-up rows ({certificate.seal.made_up}), in a process "
+            "that has no access to its table."
         )
     for finding in certificate.findings:
         if finding.rule == NOT_SEALED:
@@ -421,11 +423,11 @@ def _lacking(certificate: Certificate) -> str:
     if certificate.subject.code_hash is None:
         return (
             'a plan file has no code; list a [[subject.audit]] with code = "FILE.py:function" and '
-            "a pair, or with exact = true where outputs are few."
+            "a pair, or with exact = true if there are few outputs."
         )
     if certificate.claim is None and _proved(certificate.guarantee)[0] == NOTHING:
         return "nothing is claimed or proved that could be attacked; state a claim."
-    return "the project file lists none; take audit = [] away."
+    return "the project file lists none; remove audit = []."
 
 
 def headline(outcome: ProjectOutcome) -> str:

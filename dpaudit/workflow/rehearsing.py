@@ -40,8 +40,8 @@ from dpaudit.rehearsal.rehearse import LONGEST, MOST_NEIGHBOURS, RehearsalOutcom
 from dpaudit.rehearsal.watching import apart, first_apart
 
 _NO_ROWS = (
-    "holds handles of its data and no rows, which leaves nothing to rehearse or replay; certify it "
-    "on made-up rows with dpaudit check, or assert_certified."
+    "holds handles and no rows, so there is nothing to rehearse or replay; certify it on "
+    "made-up rows with dpaudit check, or with assert_certified."
 )
 
 
@@ -106,8 +106,8 @@ def replay_subject(
                 yield NeighbourReplay(move.recipe, move.hops, apart(compare) or compare())
     if not found:
         raise InputError(
-            f"no neighbour of {source!r} is made like that; leave --neighbour out to see which "
-            "ones are made."
+            f"--neighbour names no neighbour of {source!r}; leave it out to see which ones "
+            "there are."
         )
 
 
@@ -273,11 +273,11 @@ def audit_run(
                 move, found = within_time(time_left(limit, start), attacked)
             except TrialTimeoutError:
                 raise InconclusiveError(
-                    f"{execution.runs} draws a side did not end within the {limit:g} s of "
+                    f"{execution.runs} draws on each side did not end within the {limit:g} s of "
                     "--timeout; give more, or fewer --runs."
                 ) from None
     pair = {"x": source, "x_prime": move.recipe}
-    details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
+    details = {**found.details, "why_this_pair": "values before noise are furthest apart"}
     return replace(found, pair=pair, details=details)
 
 
@@ -295,7 +295,7 @@ def _fitting(request: AuditRequest, draw: float) -> Execution:
         fitting = min(max(math.floor(time_for / draw), FEWEST), execution.runs)
         execution = execution.updated({"runs": fitting})
     told = (
-        f"{execution.runs} draws a side, at {draw:.2g} s for both sides: about "
+        f"{execution.runs} draws on each side, at {draw:.2g} s for both sides: about "
         f"{execution.runs * draw + beside:.0f} s in all"
     )
     if limit is not None and execution.runs * draw + beside > limit:
@@ -336,7 +336,7 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
         if apart > largest:
             best, largest = move, apart
     if best is None:
-        raise InputError("no neighbour of the data moves what is released; define neighbours.")
+        raise InputError("no neighbour of the data changes what is released; define neighbours.")
     return best
 
 

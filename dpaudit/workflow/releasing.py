@@ -124,11 +124,12 @@ def release_table(
     target, subject = _release_target(release)
     if synthetic is not None and charging is not None:
         raise InputError(
-            "synthetic is given with a book; made-up rows cost nothing, so leave one of them out."
+            "synthetic is given with a book, but made-up rows cost nothing; leave one of them out."
         )
     if synthetic is not None and cluster is not None:
         raise InputError(
-            "synthetic is given with a cluster; made-up rows are processed on this machine."
+            "synthetic is given with a cluster, but made-up rows are processed on this "
+            "machine; leave the cluster out."
         )
     subject = replace(subject, cluster=cluster, seeded=seed is not None)
     options = RunOptions(

@@ -45,7 +45,7 @@ def prepared(folder: Path, *, made_up: bool = False) -> None:
     names = [f"{name}{end}" for name in (NAME, MADE_UP_NAME) for end in _ENDINGS]
     for path in (folder / each for each in ("ledger.jsonl", *names)):
         if path.exists():
-            anew = "" if made_up else " That release is charged anew: its ε adds to this one."
+            anew = "" if made_up else " A new release is charged too: its ε adds to this one."
             raise InputError(
                 f"{files.shown(path)} exists already; give another folder with -o.{anew}"
             )
@@ -53,8 +53,8 @@ def prepared(folder: Path, *, made_up: bool = False) -> None:
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if shutil.disk_usage(there).free < _ROOM:
         raise InputError(
-            f"output {files.shown(folder)} has less than {_ROOM // 2**20} MiB of room; make room "
-            "first, as what is released is charged."
+            f"output {files.shown(folder)} has less than {_ROOM // 2**20} MiB of free space; "
+            "make space first, because what is released is charged."
         )
 
 

@@ -165,7 +165,7 @@ def run_subject(
         except OtherSubjectError:
             pass
     if sealed:
-        why = reason or f"{name:.80} is not a SealedSubject, whose code holds handles of its data."
+        why = reason or f"{name:.80} is not a SealedSubject, which alone can hold handles."
         raise InputError(f"--sealed is given, and the run cannot be sealed: {why}")
     target = open_target(name, known, reason)
     if target.release is not None:
@@ -184,8 +184,8 @@ def open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Tar
         return target
     if not reason:
         raise InputError(
-            f"{name:.80} is a SealedSubject that was not known as one without running its file; "
-            "name SealedSubject in that file, so that its runs are sealed."
+            f"{name:.80} is a SealedSubject, but its file does not show that without being "
+            "run; name SealedSubject in that file, so that its runs are sealed."
         )
     said = _found(NOT_SEALED, reason=reason)
     return replace(target, findings=(*target.findings, said))
@@ -210,7 +210,8 @@ class RunOptions:
             raise InputError("float_noise is given with a seed, which implies it; leave it out.")
         if self.charging is not None and (self.seed is not None or self.anchor is not None):
             raise InputError(
-                "--book goes with neither --seed nor --anchor: it is itself the anchor."
+                "--book is given with --seed or --anchor; leave these out, because the book "
+                "is the anchor and needs secret noise."
             )
 
 
@@ -422,8 +423,8 @@ def tried_on_made_up_rows(
 def _require_made_up(name: str, data: str) -> None:
     if not is_made_up(data):
         raise InputError(
-            f"data is {shown(data)}, and {name:.80} is a sealed subject: it is tried on made-up "
-            f"rows alone, such as {MADE_UP_ROWS!r}; only dpaudit run reads its table."
+            f"data is {shown(data)}, and {name:.80} is a sealed subject: it is tried only on "
+            f"made-up rows, such as {MADE_UP_ROWS!r}; only dpaudit run reads its table."
         )
 
 
@@ -528,25 +529,25 @@ def _kept_apart(folder: Path, private: str) -> Path:
 
 
 def _kept(releases: int, journal: Path) -> str:
-    made = "1 release" if releases == 1 else f"{releases} releases"
-    return f"Before that {made} left and stay charged: {files.shown(journal)} keeps the record."
+    kept = f"{files.shown(journal)} keeps the record."
+    return f"What was released before that stays charged (releases: {releases}): {kept}"
 
 
 def _results(name: str, result: Any) -> dict[str, Any]:
     """The record of a run's results, which the subject's author wrote."""
     what = f"the result of {name}, a {type(result).__name__:.40},"
     if not callable(getattr(result, "to_dict", None)):
-        raise InputError(f"{what} has no to_dict; return a RunResult, or what has one.")
+        raise InputError(f"{what} has no to_dict; return a RunResult, or something with to_dict.")
     with foreign(name):
         record = result.to_dict()
     summary = record.get("summary", {}) if isinstance(record, Mapping) else None
     if not isinstance(summary, Mapping):
-        raise InputError(f"{what} is not written as a table, whose summary is one.")
+        raise InputError(f"the to_dict of {what} must be a table, and so must its summary.")
     try:
         plain: dict[str, Any] = json.loads(files.canonical_json(dict(record)))
     except (TypeError, ValueError, RecursionError):
         raise InputError(
-            f"{what} holds more than finite numbers, texts, lists and tables."
+            f"{what} holds something other than finite numbers, texts, lists and tables."
         ) from None
     return plain
 
@@ -580,11 +581,11 @@ def journal_record(
     content = summarise_journal(path)
     if not content.closed or content.releases != releases:
         raise TamperedError(
-            f"the ledger's file holds {content.releases} releases and the ledger made "
-            f"{releases}; somebody else wrote to one of them."
+            f"the ledger's file holds {content.releases} releases but the ledger made "
+            f"{releases}; somebody else wrote to the file."
         )
     if content.plan != plan or content.head != head:
-        raise TamperedError("the ledger's file is not the one that the ledger wrote.")
+        raise TamperedError("the ledger's file was replaced by another one.")
     return {
         "journal": content.identifier,
         "lines": content.lines,

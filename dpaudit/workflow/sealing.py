@@ -199,8 +199,8 @@ def _copied(code: CodeFiles, copy: Path) -> dict[Path, FileContent]:
         paths = sorted(code.files)
     except OSError as error:  # of a file that is exchanged meanwhile
         raise InputError(
-            f"the files of the code cannot be found: {error.strerror}; leave them as they are "
-            "until it runs."
+            f"the files of the code cannot be found: {error.strerror}; do not change them "
+            "until the run has started."
         ) from None
     for path in paths:
         copied[path] = content = _read_code(path, code.root)
@@ -220,8 +220,8 @@ def _read_code(path: Path, root: Path) -> FileContent:
         real = path.resolve()  # which fails where a link is exchanged meanwhile
         if real.suffix != ".py" or not real.is_relative_to(root):
             raise InputError(
-                f"file {shown(path.name)} is a link to something that is not code of its folder; "
-                "put the file itself there."
+                f"file {shown(path.name)} is a link that leads out of the code's folder; put "
+                "the file itself there."
             )
         return file_content.read_without_links(real, _MOST_CODE)
     except OSError as error:

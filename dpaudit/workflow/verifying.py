@@ -103,9 +103,11 @@ def verify_file(
     """
     if is_journal(path):
         if ledger is not None:
-            raise InputError("--ledger is given for a ledger; it goes with a certificate.")
+            raise InputError("--ledger is given for a ledger; give it only with a certificate.")
         if opinion_on is not None:
-            raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
+            raise InputError(
+                "--second-opinion is given for a ledger; give it only with a certificate."
+            )
         return _verify_ledger(path, anchor)
     if path.name.endswith(".dsse.json"):
         raise InputError(
@@ -136,8 +138,8 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
     remarks = [remark] if audits else []
     if certificate.schema != SCHEMA_VERSION:
         remarks.append(
-            f"the file is of {certificate.schema}, in which no premise rests on another; certify "
-            "anew to see what each rests on."
+            f"the file is of {certificate.schema}, which does not say on what each premise "
+            "rests; certify again to see that."
         )
     opinion = None if opinion_on is None else opinion_on(certificate)
     if opinion is not None and opinion.contradicts:
@@ -156,7 +158,7 @@ def _without_witness(certificate: Certificate) -> str:
     """Say why the checker may prove far less than the certificate states."""
     if certificate.witness is not None or certificate.checked is not None:
         return ""
-    return ", by its plainest rules, as this certificate holds no witness for better ones"
+    return ", by its simplest rules, because this certificate holds no witness for better ones"
 
 
 def is_journal(path: Path) -> bool:
@@ -209,7 +211,7 @@ def require_journal(
     }
     for name, value in stated.items():
         if value != found[name]:
-            either = "the ledger is not the whole of that run, or of another"
+            either = "the ledger is incomplete, or belongs to another run"
             raise TamperedError(f"certificate and ledger differ in {name}: {either}.")
     return content
 
@@ -218,7 +220,9 @@ def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
     content = read_ledger(path, anchor)
     remarks = []
     if content.cut:
-        remarks.append("the last line was cut off while being written; all lines before it hold.")
+        remarks.append(
+            "the last line was cut off while being written; all lines before it are valid."
+        )
     if not content.closed:
         remarks.append("the ledger was not closed: lines at its end may be missing.")
     account = content.account

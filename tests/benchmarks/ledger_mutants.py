@@ -170,8 +170,8 @@ MUTANTS = (
     Mutant(
         "a journal that cannot be written leaves the ledger open",
         "ledger/ledger.py",
-        '        self._door.shut(f"the ledger is closed, as',
-        '        str(f"the ledger is closed, as',
+        '        self._door.shut(f"the ledger is closed, because',
+        '        str(f"the ledger is closed, because',
         f"{LEDGER}/test_ledger.py::test_a_journal_that_cannot_be_written_closes_the_ledger",
     ),
     Mutant(
@@ -219,8 +219,8 @@ MUTANTS = (
     Mutant(
         "an undeclared label is shown in an error",
         "ledger/account.py",
-        "is asked for at a label that is not declared",
-        "is asked for at {at}, which is not declared",
+        "was requested at a label that is not declared",
+        "was requested at {at}, which is not declared",
         "tests/dpaudit/project/test_foreign.py",
     ),
     Mutant(

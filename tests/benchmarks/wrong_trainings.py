@@ -268,7 +268,7 @@ OF_OPACUS = (
     Case(
         "a larger clip norm than declared",
         REFUSED,
-        "the clip norm is the plan's",
+        "clip_norm and adaptive belong together",
         simple(direct, clip_norm=2.0),
     ),
     Case("parts of a step clipped otherwise", IMPOSSIBLE, NO_SUM),

@@ -113,7 +113,7 @@ def test_a_certificate_names_it_and_is_verified():
 def test_the_best_never_asks_it_whatever_it_says(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(SquaredAccountant, "in_best", True, raising=False)
     assert "outside-squared" not in guarantee(ANSWERS, 1e-6).compared
-    with pytest.raises(InputError, match="accountant 'outside-best' has in_best; 'best' asks"):
+    with pytest.raises(InputError, match="accountant 'outside-best' sets in_best; 'best' asks"):
 
         class Asked(SquaredAccountant):
             kind = "outside-best"

@@ -277,18 +277,18 @@ for name, facts in {
     "lines true": {"lines": True},
     "a version that is none": {"dpaudit": 1},
 }.items():
-    add("export's statement is none", name, stated(**facts), "sign it anew")
+    add("export's statement is none", name, stated(**facts), "sign it again")
 add(
     "export's statement is none",
     "another name",
     signed_by(change=lambda s: replace(s, subjects=[{**s.subjects[0], "name": "all of it"}])),
-    "sign it anew",
+    "sign it again",
 )
 add(
     "export's statement is none",
     "no subject",
     signed_by(change=lambda s: replace(s, subjects=[])),
-    "sign it anew",
+    "sign it again",
 )
 add(
     "export's statement is none",

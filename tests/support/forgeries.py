@@ -68,7 +68,7 @@ method = "white-box"
 confidence = 0.99
 runs = 1000
 """
-ELSEWHERE = "is not of this payload"
+ELSEWHERE = "does not fit this payload"
 L = 2**252 + 27742317777372353535851937790883648493
 """Order of the base point of Ed25519 (RFC 8032)."""
 P = 2**255 - 19
@@ -768,8 +768,8 @@ def honest(certificate=lambda world: world.certificate, at=None, type_=None):
     return make
 
 
-add("time", "tomorrow", honest(at=timedelta(days=1)), "still to come")
-add("time", "in ten minutes", honest(at=timedelta(minutes=10)), "still to come")
+add("time", "tomorrow", honest(at=timedelta(days=1)), "in the future")
+add("time", "in ten minutes", honest(at=timedelta(minutes=10)), "in the future")
 add("time", "a year ago", honest(at=timedelta(days=-365)), "at most")
 
 
@@ -875,7 +875,7 @@ for name, (certificate, told) in {
     "nobody's noise": (with_ledger(samplers={}), "findings lack 'float-noise'"),
     "no run": (lambda w: restated(w, run=None), "findings lack 'float-noise'"),
     "no rehearsal": (lambda w: restated(w, rehearsal=None), "is assumed; the policy wants it"),
-    "no code": (with_subject(code_hash=None), "speaks of no code"),
+    "no code": (with_subject(code_hash=None), "is not about code"),
     "other code": (with_subject(code_hash="0" * 64), "the code_hash is"),
     "another name": (with_subject(name="ex\u0430mples:Answers"), "the subject is"),
     "a version of its own": (lambda w: restated(w, versions={"dpaudit": "latest"}), "'latest'"),

@@ -27,8 +27,8 @@ from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import FixedSizeSampling, Invocation, ReplaceOne, ZeroOut
 
 TAKEN_PLACE = (
-    "another unit then takes the place of the protected one, so declare the sensitivity under "
-    "replace-one."
+    "in a sample of fixed size another unit takes the place of the protected one, so declare "
+    "the sensitivity under replace-one."
 )
 
 

@@ -205,10 +205,10 @@ def fallback(use: Use) -> tuple[str, str] | None:
     kind = "" if use.sampling is None else f"{use.sampling.kind} samples under {use.relation}"
     if isinstance(drawn, KnownParticipation):
         return (
-            f"No theorem amplifies these {kind}, so that who is drawn counts as known: with "
-            f"probability {drawn.rate:.3g} a use costs all of its noise, and else nothing.",
-            "Declare it under add-remove, or as a noisy sum under zero-out; replacements are "
-            "amplified for samples of fixed size, and where the contribution is declared.",
+            f"No theorem amplifies these {kind}, so the proof takes it as known who is drawn: "
+            f"with probability {drawn.rate:.3g} a use has its full cost, and otherwise none.",
+            "Declare it under add-remove, or as a noisy sum under zero-out. Under "
+            "replace-one, declare samples of fixed size, or a contribution.",
         )
     if instead == use:
         return None
@@ -216,29 +216,32 @@ def fallback(use: Use) -> tuple[str, str] | None:
         if instead.sampling is not None or use.sampling.rate == 1:
             return None
         return (
-            "The turns of a unit overlap, or those of its neighbour are others, so that all units "
-            "count as drawn at each turn of their group.",
-            f"Take a banded-toeplitz of at most {use.sampling.groups} bands, and where units are "
-            "replaced say fixed_steps = true.",
+            "The turns of a unit overlap, or a neighbouring unit has other turns, so the "
+            "proof takes all units as drawn at each turn of their group.",
+            f"Take a banded-toeplitz of at most {use.sampling.groups} bands; if units are "
+            "replaced, also state fixed_steps = true.",
         )
     if isinstance(use.sampling, MixtureSampling):
         return (
-            "Of what is no noisy sum, or of replaced units, any share counts as the whole.",
+            "For a release that is not a noisy sum, or if units are replaced, any share "
+            "counts as the whole part.",
             "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
         )
     if isinstance(use.sampling, PoissonSampling):
         if not use.sampling.rows or use.sampling == instead.sampling:
             return None
         return (
-            f"Of the {use.sampling.rows} rows of a unit any one that is drawn counts as all.",
+            f"Of the {use.sampling.rows} rows of a unit, any one that is drawn counts as all "
+            "of them.",
             "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
         )
     if _is_displaced(use):
         times = instead.sensitivity / use.sensitivity
         return (
-            "A unit may contribute at other steps than the one that it replaces, which counts as "
+            "A unit may contribute at steps other than those of the unit that it replaces, "
+            "which counts as "
             f"{times:.4g} times the sensitivity.",
-            "Say fixed_steps = true if at which steps a unit contributes is public.",
+            "State fixed_steps = true if the steps at which a unit contributes are public.",
         )
     if isinstance(use.relation, ReplaceOne) or isinstance(use.sampling, RandomAllocation):
         return None

@@ -75,8 +75,8 @@ def require_independent(
     of = f" in {column}" if column else ""
     raise InconclusiveError(
         f"runs are not independent: {worst.what}{of} {worst.shown}, which independent runs show "
-        f"with probability below 1e{power}; so neither a bound nor its absence means anything, "
-        f"and every run needs noise of its own.{_remedy(flat, name)}"
+        f"with probability below 1e{power}; so the audit can conclude nothing; every run "
+        f"needs noise of its own.{_remedy(flat, name)}"
     )
 
 

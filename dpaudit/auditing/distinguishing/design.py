@@ -444,11 +444,11 @@ def require_enough_runs(
         needed = min(needed, curve.pairs) if curve.refuted else needed
     if runs < needed:
         remedy = (
-            f"at least {needed} are needed, so give more (a smaller epsilon needs fewer, and its "
-            "refutation says nothing of this claim)"
+            f"at least {needed} are needed, so give more (a smaller epsilon needs fewer, but "
+            "to refute it says nothing about this claim)"
             if needed < _NEVER
-            else "no number of runs could (a smaller epsilon could be tested, and its refutation "
-            "says nothing of this claim)"
+            else "no number of runs could (a smaller epsilon could be tested, but to refute it "
+            "says nothing about this claim)"
         )
         raise TooFewRunsError(
             f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "

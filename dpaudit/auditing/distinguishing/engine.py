@@ -69,7 +69,7 @@ WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""
 MOST_HELD = 2**26
 """Size of the forms from which a vocabulary is made."""
-_RAISES = "the mechanism raises in every run on both sides; mend it first."
+_RAISES = "the mechanism raises in every run on both sides; fix it first."
 VOCABULARY_SHARE = 3
 """Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 
@@ -229,7 +229,7 @@ def _require_fields(release: Release, seen: Sequence[Form]) -> None:
     """Refuse to leave out a field that no output has."""
     wanted = release.left_out if isinstance(release, BlackBox) else frozenset[str]()
     if "output" in wanted:
-        raise InputError("--field names all of the output; an audit needs a part of it.")
+        raise InputError("--field names the whole output; name a part of it.")
     if missing := wanted - set().union(*(form.left_out for form in seen)):
         raise InputError(
             f"--field names {quoted(min(missing))}, which no output has; name a field as events "

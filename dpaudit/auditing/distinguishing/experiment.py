@@ -170,7 +170,7 @@ class TrialJournal:
                 os.ftruncate(self._file.fileno(), length)
             raise JournalError(
                 f"journal {files.shown(self._path)} cannot be written: {error.strerror}; the "
-                "chunks that are in it stay."
+                "runs in it are kept."
             ) from None
 
     def __enter__(self) -> Self:
@@ -212,8 +212,8 @@ class TrialJournal:
                 whole = False
             if not whole:
                 raise TamperedError(
-                    f"line {place} of journal {files.shown(self._path)} is damaged; delete the "
-                    "line, and its runs are made again."
+                    f"line {place} of journal {files.shown(self._path)} is damaged; delete "
+                    "the line, and its runs will be repeated."
                 )
             chunks[record["number"]] = x, x_prime
         return finished
@@ -409,8 +409,8 @@ class Experiment:
             (failure,) = failures
             kind = OneSidedError if isinstance(failure, InputError) else InconclusiveError
             raise (OneSideNotPlainError if isinstance(failure, NotPlainError) else kind)(
-                f"{str(failure).rstrip('.')}; the same runs of the other side came to their end, "
-                "so this itself may tell the neighbours apart."
+                f"{str(failure).rstrip('.')}; the same runs on the other side ended normally, "
+                "so the failure itself may distinguish the neighbours."
             )
         if failures:
             raise failures[0]

@@ -198,7 +198,7 @@ def stack_outputs(outputs: Sequence[Any]) -> NDArray[Any]:
 def _odd(what: str, runs: str) -> NotPlainError:
     return NotPlainError(
         f"the mechanism returned {what} {runs}; every output must be a number or an array of "
-        "numbers of one shape, as the score takes no other."
+        "numbers of one shape, because the score takes nothing else."
     )
 
 
@@ -405,7 +405,7 @@ class BlackBox(Checked):
         for name in sorted(free - self.arguments.keys()):
             if rest[name].default is Parameter.empty:
                 raise InputError(
-                    f"{self.name} needs the parameter {name}, and nothing sets it; give --arg "
+                    f"{self.name} needs the parameter {name}, which nothing sets; give --arg "
                     f"{name}=JSON (arguments={{{name!r}: …}}), or make it f(data, rng), or "
                     "f(data, rng, size) for batches."
                 )

@@ -46,8 +46,9 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
     for side, one, many in zip(Side, single, batch, strict=True):
         if one.shape[1:] != many.shape[1:]:
             raise InconclusiveError(
-                f"a batch has outputs of shape {many.shape[1:]} {side.where}, and a call with "
-                f"size = 1 one of shape {one.shape[1:]}; size must be the number of runs; rename "
+                f"a batch has outputs of shape {many.shape[1:]} {side.where}, but a call with "
+                f"size = 1 returns shape {one.shape[1:]}; size must be the number of runs; "
+                "rename "
                 "the parameter if it means something else."
             )
         one, many = (each.reshape(len(each), -1) for each in (one, many))
@@ -60,8 +61,8 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
         )
         if found > allowed:
             raise InconclusiveError(
-                f"a batch differs from single calls {side.where} (distance {found:.2f} between "
-                f"their distributions, of which {allowed:.2f} may be chance); size must be a "
+                f"a batch differs from single calls {side.where} (their distributions are "
+                f"{found:.2f} apart, where chance explains {allowed:.2f}); size must be a "
                 "number of independent runs; rename the parameter if it means something else."
             )
     return True
@@ -106,8 +107,8 @@ def preflight(experiment: Experiment) -> Preflight:
         differs = first.shape != again.shape or not np.array_equal(first, again)
         if differs and not experiment.own_randomness:
             raise InputError(
-                "the mechanism gave different outputs for the same seed; it ignores its rng, so "
-                "draw all randomness from the generator that it is given, or accept an audit that "
+                "the mechanism gave different outputs for the same seed, so it ignores its "
+                "rng; draw all randomness from that generator, or accept an audit that "
                 "cannot be replayed: --own-randomness (own_randomness=True)."
             )
         if first.shape == other.shape:
@@ -128,7 +129,7 @@ def preflight(experiment: Experiment) -> Preflight:
     if len(shapes) > 1:
         shown = " and ".join(map(str, sorted(shapes)))
         raise NotPlainError(
-            f"the mechanism returned outputs of shapes {shown}; here they must have one."
+            f"the mechanism returned outputs of shapes {shown}; here all must have the same shape."
         )
     return Preflight(shapes.pop(), deterministic, repeats)
 

@@ -275,7 +275,8 @@ class RecordingNoise(ProcessBound):
         if not isinstance(external, ReplayableDraw):
             raise UnsupportedError(
                 f"{entry.invocation.describe()} draws its noise in {external.sampler}, which "
-                "cannot be recorded; give what draws it the methods of ReplayableDraw."
+                "cannot be recorded; let the object that draws it have the methods of "
+                "ReplayableDraw."
             )
         value = prepared(entry.invocation.mechanism, external.value())
         external.draw()

@@ -44,7 +44,9 @@ def _pair(
     p: Sequence[Probability], q: Sequence[Probability]
 ) -> tuple[list[Fraction], list[Fraction]]:
     if len(p) != len(q):
-        raise InputError(f"p has {len(p)} outcomes and q has {len(q)}; they must be the same.")
+        raise InputError(
+            f"p has {len(p)} outcomes and q has {len(q)}; they must have equally many."
+        )
     return _rationals("p", p), _rationals("q", q)
 
 

@@ -139,8 +139,8 @@ def _require_theorem(use: Invocation) -> None:
     several = getattr(use.sampling, "rows", None) is not None
     if several or not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
         raise UnsupportedError(
-            f"{use.describe()} has samples for which no theorem says what an adversary may know of "
-            "the other units; attack audit_release instead."
+            f"{use.describe()} has samples for which no theorem says what an adversary may "
+            "know about the other units; attack audit_release instead."
         )
 
 
@@ -150,8 +150,8 @@ def _units(algorithm: Runnable, data: Any, seed: int) -> int:
     counts = {len(step.sample or ()) for step in steps}
     if len(counts) != 1 or counts == {0}:
         raise UnsupportedError(
-            "the plan samples units, and the run does not draw every sample by ledger.sample, from "
-            "all units; let it, or attack audit_release instead."
+            "the plan samples units, but the run does not draw every sample by "
+            "ledger.sample, from all units; draw them so, or attack audit_release instead."
         )
     return counts.pop()
 
@@ -187,8 +187,8 @@ def _require_no_trace(
         out, within = again(data, lambda _: False), again(data, lambda _: True)
         if any(map(differ, base.run.steps, out)):
             raise InputError(
-                "the neighbours differ though the unit is in no sample: units enter that are not "
-                "sampled, or more than one differs."
+                "the releases differ although the unit is in no sample: the run uses units "
+                "that were not sampled, or more than one unit differs."
             )
         for number in range(PATTERNS):
             coin = np.random.default_rng([seed, number])
@@ -231,7 +231,7 @@ class Transcripts:
             self.algorithm.run(own_copy(data), ledger, own_generator(self.seed))
             if any(step.keys is not None for step in noise.steps):
                 raise UnsupportedError(
-                    "no transcript holds private keys; attack a function instead."
+                    "a transcript cannot hold private keys; attack a function instead."
                 )
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)

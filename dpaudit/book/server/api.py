@@ -66,7 +66,9 @@ def find(
         InputError: if a number is out of bounds.
     """
     if not (1 <= most <= 1000 and 0 <= before < _LARGEST):
-        raise InputError(f"limit is {most}; it must be from 1 to 1000, and before not negative.")
+        raise InputError(
+            f"limit is {most}; it must be from 1 to 1000, and before must not be negative."
+        )
     if not (dataset + status).isprintable():
         return Found((), 0)
     sought = words.casefold().split()[:20]

@@ -163,7 +163,7 @@ def _status_and_sentence(error: Exception) -> tuple[int, str]:
     for kind, status in kinds.items():
         if isinstance(error, kind):
             return status, said
-    return 500, "the server failed; its own log says more, to those who operate it."
+    return 500, "the server failed; its operators find more in its log."
 
 
 def _limited(request: Request, receive: Receive) -> Receive:

@@ -245,7 +245,7 @@ class ServerContext:
         """
         turns = self._turns[who.token.role if who else None]
         if not turns.acquire(timeout=_WAIT):
-            raise BusyError("the server is busy with other requests; ask again in a while.")
+            raise BusyError("the server is busy with other requests; ask again later.")
         try:
             yield
         finally:

@@ -55,7 +55,7 @@ def application(
     app = FastAPI(
         title="dpaudit book",
         version=dpaudit.__version__,
-        description="Privacy budgets of data sets, and releases that are charged to them.",
+        description="Privacy budgets of data sets, and the releases that are charged to them.",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -174,23 +174,23 @@ def _outcome(
     ours, floor = proved.epsilon, _ours(proved)[0]
     if lower is not None and exceeds(lower, ours):
         return False, (
-            f"they contradict each other, as {LIBRARY} also computes that ε is at least "
-            f"{down(lower)}, so one of them is wrong and this certificate is not to be relied on"
+            f"they contradict each other, because {LIBRARY} also computes that ε is at least "
+            f"{down(lower)}: one of them is wrong, and nobody should rely on this certificate"
         )
     if floor is not None and exceeds(floor, upper):
         return False, (
-            f"dpaudit also proves that no ε below {down(floor)} holds for this composition, so "
-            f"one of them is wrong; if it is dpaudit, its ε is larger than need be"
+            f"dpaudit also proves that no ε below {down(floor)} holds for this composition, "
+            "so one of them is wrong; if dpaudit is, its ε is larger than necessary"
         )
     if exceeds(upper, ours):
         share = _percent(1 - ours / upper)
         from_below = "" if lower is None else f", and {LIBRARY}'s own lower end is {down(lower)}"
-        return True, f"both are upper bounds, of which dpaudit's is {share} tighter{from_below}"
+        return True, f"both are upper bounds, and dpaudit's is {share} tighter{from_below}"
     if exceeds(ours, upper):
         share = _percent(1 - upper / ours)
         return True, (
-            f"both are upper bounds, of which {LIBRARY}'s is {share} tighter, so that the "
-            "certificate promises less than could be proved"
+            f"both are upper bounds, and {LIBRARY}'s is {share} tighter: the certificate "
+            "promises less than could be proved"
         )
     return True, f"they agree within {TOLERANCE:.0%}"
 

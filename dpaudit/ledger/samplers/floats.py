@@ -241,5 +241,6 @@ def _opaque(law: Opaque, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
 @implementation(Mechanism.sample, BlackBox)
 def _unknown(law: BlackBox, values: NDArray[Any], rng: Rng) -> NDArray[Any]:
     raise UnsupportedError(
-        f"{law.kind} declares only its privacy; run the library that it stands for."
+        f"{law.kind} states only its privacy, and has no sampler; run the library that it "
+        "stands for."
     )

@@ -155,7 +155,7 @@ class OwnMatrix(Factorization):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= len(self.rows) <= _MOST_ROWS:
-            raise InputError(f"rows has {len(self.rows)} of them; it takes 1 to {_MOST_ROWS}.")
+            raise InputError(f"rows has {len(self.rows)} rows; it takes 1 to {_MOST_ROWS}.")
         for number, row in enumerate(self.rows, 1):
             if len(row) != number:
                 raise InputError(f"row {number} of rows must have {number} numbers.")
@@ -163,8 +163,8 @@ class OwnMatrix(Factorization):
         self._set("steps", len(self.rows))
         if not (np.abs(self._inverted) @ self._matrix).max() <= _MOST_GROWTH:
             raise InputError(
-                "rows is a matrix whose inverse grows so much that floats do not hold it; a "
-                "matrix whose columns never increase has none like that."
+                "rows is a matrix whose inverse has entries too large for floats; a matrix "
+                "whose columns never increase does not have this problem."
             )
 
     @cached_property

@@ -468,7 +468,9 @@ class IndividualGaussian(Gaussian, Stepwise):
             InputError: as :meth:`Gaussian.calibrated <dpaudit.mechanisms.Gaussian.calibrated>`.
         """
         if clip_norm is not None:
-            raise InputError("clip_norm is of one release; bound all parts by a contribution.")
+            raise InputError(
+                "clip_norm bounds one release only; bound all parts together by a contribution."
+            )
         one = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         return cls(one.sigma, steps)
 

@@ -325,8 +325,8 @@ class BufferedToeplitz(Toeplitz):
         merged = [*(rate for pair in zip(poles, zeros, strict=False) for rate in pair), poles[-1]]
         if any(low >= high for low, high in pairwise(merged)):
             raise InputError(
-                f"pole_rates and zero_rates are {merged} in turns; they must interlace, so that "
-                "this list increases."
+                f"pole_rates and zero_rates, taken in turns, are {merged}; they must "
+                "interlace, so that this list increases."
             )
 
     @classmethod

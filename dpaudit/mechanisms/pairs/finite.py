@@ -63,12 +63,12 @@ class FinitePair(DominatingPair):
             raise InputError("p and p_infinite must be masses of at least 0 that add up to 1.")
         mirrored = np.abs(losses + losses[::-1]) <= 1e-9 * np.abs(losses)
         if not (mirrored & (np.abs(p - q[::-1]) <= 1e-6 * p + NORMAL)).all():
-            raise InputError("q must be the mirror image of p, at losses that mirror each other.")
+            raise InputError("q must be the mirror image of p, and the losses must be symmetric.")
         some = slice(None, None, 1 + losses.size // _COMPARED)
         held = (p[some] > NORMAL) & (q[some] > NORMAL)
         gaps = np.log(p[some][held] / q[some][held]) - losses[some][held]
         if (np.abs(gaps) > 1e-6 * (1 + np.abs(losses[some][held]))).any():
-            raise InputError("losses are not ln p/q; give each loss the masses that it is of.")
+            raise InputError("losses are not ln p/q; give each loss with its own masses.")
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """Sums from the top down, so that small tails stay accurate."""

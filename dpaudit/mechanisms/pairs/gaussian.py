@@ -263,8 +263,8 @@ def least_deviation(
     largest = sys.float_info.max
     if shift < _LEAST_SHIFT or pair(largest).mu > shift:
         raise InputError(
-            f"epsilon is {epsilon} and delta is {delta}; no noise that floats hold meets both, so "
-            "one of them must be larger."
+            f"epsilon is {epsilon} and delta is {delta}; the noise would be too large for a "
+            "float, so one of them must be larger."
         )
     return first_float(lambda sigma: sigma > 0 and pair(sigma).mu <= shift, largest)
 

@@ -141,7 +141,7 @@ def _steps(own: Any, relation: Relation) -> Any:
     if name.startswith(("SymmetricDistance", "InsertDeleteDistance")):
         return 2 if relation.replaces else 1
     if name.startswith(("ChangeOneDistance", "HammingDistance")) and not relation.replaces:
-        said = "speaks of rows that change; state the relation"
+        said = "is about rows that change; state the relation"
         raise InputError(f"a measurement takes {name}, which {said} {ReplaceOne()}.")
     return 1 if name.startswith(("Change", "Hamming", "DiscreteDistance")) else None
 

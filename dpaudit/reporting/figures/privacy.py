@@ -123,7 +123,7 @@ def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> 
         words = "attacked: some test reaches it, or below"
         legend.append(Key(Mark.LINE, Ink.ATTACK, words, (2, 2)))
     bound = percent(best_odds(points))
-    proof = f"By the proof a guess at even odds is right at most {bound} of the time."
+    proof = f"By the proof, a 50:50 guess can be improved to be right at most {bound} of the time."
     return Figure(
         "trade-off",
         "What a test can reach",

@@ -49,7 +49,7 @@ class LabelRenderer(Renderer):
         """
         if len(certificates) != 1:
             raise UnsupportedError(
-                f"{len(certificates)} certificates are given; a label is of one."
+                f"{len(certificates)} certificates are given; a label shows one."
             )
         (shown,) = views(certificates)
         return environment().get_template("label.html.j2").render(shown=shown)

@@ -210,8 +210,8 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"
     if run(connection, f"{twice} LIMIT 1").fetchone():
         raise InputError(
-            f"table {public.source.name} has a value of {public.key!r} in two rows; each must have "
-            "one, so that a row stays one row."
+            f"table {public.source.name} has the same {public.key!r} in two rows; each must "
+            "occur once, so that a join does not multiply rows."
         )
     more = ", ".join(
         f"q.{identifier(each.name)} AS t{len(layout.columns) + n}"

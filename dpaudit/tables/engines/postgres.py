@@ -113,13 +113,14 @@ class PostgresTable(Record):
                     raise no_table(self.table)
                 if server.execute(_MADE, [table, list(columns)]).fetchone() != (False,):
                     raise InputError(
-                        f"table {self.table!r} has a declared column that the server generates; "
-                        "declare stored columns alone."
+                        f"table {self.table!r} has a declared column that the server "
+                        "generates; declare only stored columns."
                     )
                 if server.execute(_CAST, [table, list(columns)]).fetchone() != (False,):
                     raise InputError(
-                        f"table {self.table!r} has a column that a function of the database makes "
-                        "a text; give it another type, as a cast may read other rows."
+                        f"table {self.table!r} has a column that a function of the database "
+                        "converts to text; give it another type, because a cast may read "
+                        "other rows."
                     )
                 with (
                     server.cursor().copy(f"COPY ({rows_of}) TO STDOUT WITH ({form})") as rows,
@@ -133,8 +134,8 @@ class PostgresTable(Record):
             ) from None
         except psycopg.Error:
             raise InputError(
-                f"table {self.table!r} cannot be read: it does not exist, lacks a declared column, "
-                "or may not be read by this user, or by a policy of rows alone."
+                f"table {self.table!r} cannot be read: it does not exist, lacks a declared "
+                "column, or this user may not read it, or only the rows that a policy allows."
             ) from None
         except OSError:
             raise InputError(

@@ -84,7 +84,7 @@ class CsvFile(Record):
             if not isinstance(mark, str) or len(mark) != 1 or mark not in _MARKS:
                 raise InputError(f"{name} is {shown(mark)}; it must be one character of ASCII.")
         if self.delimiter == self.quote:
-            raise InputError(f"quote is {shown(self.quote)}, as the delimiter; they must differ.")
+            raise InputError(f"quote and delimiter are both {shown(self.quote)}; they must differ.")
 
     @property
     def name(self) -> str:
@@ -294,7 +294,6 @@ def no_table(name: str) -> InputError:
     enforced of units would then be false. In a table it is assumed that it does not.
     """
     return InputError(
-        f"table {shown(name)} is not a stored table of the database; of a view, write one whose "
-        "rows "
-        "hold data of their own unit alone, by CREATE TABLE … AS."
+        f"table {shown(name)} is not a stored table of the database; in place of a view, "
+        "create one whose rows hold data of their own unit alone, with CREATE TABLE … AS."
     )

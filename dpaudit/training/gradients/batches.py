@@ -67,8 +67,8 @@ def batches(
         if isinstance(law := each.mechanism, Continual):
             if charged[each.at]:
                 raise InputError(
-                    f"{each.describe()} was begun already, and its noise is in no journal; start "
-                    "a training run with correlated noise anew."
+                    f"{each.describe()} has already begun, and no journal keeps its noise; a "
+                    "training run with correlated noise has to start again."
                 )
             turns = _split(len(names), law.min_separation, [seed])  # the same in every pass
             for step in range(law.factorization.steps):
@@ -134,13 +134,14 @@ def require_drawable(each: Invocation) -> None:
         )
     if each.contribution is not None:
         raise UnsupportedError(
-            f"{each.describe()} is bounded by the ledger's own sum, of all rows at once; declare "
-            "its sensitivity alone, as Plan.dp_sgd does."
+            f"{each.describe()} declares a contribution, which only the ledger's own sum "
+            "bounds; declare a sensitivity instead, as Plan.dp_sgd does."
         )
     if sampling is not None and (not isinstance(sampling, _DRAWN) or isinstance(law, Continual)):
         raise UnsupportedError(
-            f"{each.describe()} is declared with {sampling.kind} sampling, which no training "
-            "draws; declare poisson, truncated-poisson or fixed-size for independent noise."
+            f"{each.describe()} is declared with {sampling.kind} sampling, which a training "
+            "cannot draw; declare poisson, truncated-poisson or fixed-size for independent "
+            "noise."
         )
     if isinstance(sampling, PoissonSampling) and sampling.rows:
         raise UnsupportedError(
@@ -149,8 +150,8 @@ def require_drawable(each: Invocation) -> None:
     fixed = isinstance(law, Continual) or (sampling is None and each.releases > each.count)
     if fixed and isinstance(each.relation, AddRemove):
         raise UnsupportedError(
-            f"{each.describe()} protects who is there, and a missing {each.unit} moves others to "
-            "other batches; declare zero-out or replace-one."
+            f"{each.describe()} hides who is in the data, but a missing {each.unit} moves "
+            "others to other batches; declare zero-out or replace-one."
         )
     if isinstance(law, Continual):
         _require_turns(each, law)
@@ -167,8 +168,8 @@ def _require_turns(each: Invocation, law: Continual) -> None:
     if turns > law.participations:
         raise UnsupportedError(
             f"{each.describe()} declares {law.participations} participations {law.min_separation} "
-            f"steps apart; batches that take turns for {law.factorization.steps} steps make them "
-            f"{turns}."
+            f"steps apart; with batches that take turns for {law.factorization.steps} steps, "
+            f"they are {turns}."
         )
 
 

@@ -128,8 +128,8 @@ class ClippedSums:
         own = [(each.numel(), each.dtype, each.device) for each in self._parameters.values()]
         if own != [(size, self.dtype, self.device) for size in self._sizes]:
             raise InputError(
-                "parameters have other types, sizes or devices than the training began with; leave "
-                "them as they are."
+                "parameters have other types, sizes or devices than at the start of the "
+                "training; do not change them."
             )
 
     def _detached(self) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def _number(loss: Any) -> Any:
     if loss.ndim or not loss.is_floating_point():
         raise InputError(
             f"{_NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
-            "one number, of shape () and a float, so add up or average what it is made of."
+            "one number, of shape () and a float, so add up or average its terms."
         )
     return loss
 
@@ -251,7 +251,7 @@ def _require_parameters(parameters: Mapping[str, Any]) -> Any:
     """Return one of them; refuse what is no tensor, and what floats of 16 bits round too far."""
     first = next(iter(parameters.values()), None)
     if first is None:
-        raise InputError("parameters has none that is trained; give at least one.")
+        raise InputError("no parameter is trained; give at least one that is.")
     for name, each in parameters.items():
         if not isinstance(each, torch.Tensor):
             raise InputError(
@@ -282,8 +282,8 @@ def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None
     for name, (tensor, version) in _tensors(module).items():
         if name not in before or before[name][0] is not tensor or before[name][1] != version:
             raise UnsupportedError(
-                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would keep "
-                "something of the examples beside the gradients; leave that out."
+                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would "
+                "keep something of the examples outside the gradients; leave that out."
             )
 
 

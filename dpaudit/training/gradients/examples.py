@@ -55,7 +55,9 @@ class Examples:
         self.leaves = [_tensor(each) for each in flat]
         rows = {len(each) for each in self.leaves}
         if len(rows) != 1:
-            raise InputError("data has tensors of several lengths, or none; give each row in all.")
+            raise InputError(
+                "data has no tensors, or tensors of different lengths; all must have the same rows."
+            )
         self.by_user = users is not None
         if not self.by_user:
             if most is not None:
@@ -81,7 +83,9 @@ class Examples:
         self.most = validate.integer_at_least(1, most_rows=most)
         names, codes = distinct_names(users)
         if len(codes) != rows:
-            raise InputError("users has more or fewer names than data has rows; give one a row.")
+            raise InputError(
+                "users has more or fewer names than data has rows; give one for each row."
+            )
         self.names = DistinctNames.of(map(str, names))
         held: list[list[int]] = [[] for _ in names]
         for row, code in enumerate(codes.tolist()):

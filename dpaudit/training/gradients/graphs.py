@@ -111,7 +111,9 @@ class Graph:
         constants = tuple(map(tensor_of, field(record, "constants", list)))
         listed = field(record, "nodes", list)
         if len(listed) > _MOST_NODES:
-            raise UnsupportedError(f"the loss has {len(listed)} calls; at most {_MOST_NODES} may.")
+            raise UnsupportedError(
+                f"the loss has {len(listed)} calls; it may have at most {_MOST_NODES}."
+            )
         made = cls(constants, tuple(map(_node, listed)), record.get("result"))
         return made, made._checked(parameters, example)
 
@@ -247,8 +249,9 @@ def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
 def unlisted(name: object) -> str:
     """Why an operator is refused."""
     return (
-        f"the loss calls {shown(name)} of torch, which no sealed run computes; leave out what is "
-        "random, has a shape or fails by its values, or reads memory as it is."
+        f"the loss calls {shown(name)} of torch, which a sealed run cannot compute; leave out "
+        "operators that are random, whose shape or failure depends on values, or that read "
+        "raw memory."
     )
 
 
@@ -276,7 +279,7 @@ def tensor_of(record: Any) -> Any:
             content = (np.frombuffer(content, np.uint8) != 0).tobytes()
         array = np.frombuffer(content, np.dtype(record["type"]))
     except (binascii.Error, ValueError):
-        raise InputError("a tensor of the loss is not written as it must be.") from None
+        raise InputError("a tensor of the loss is malformed.") from None
     if array.size != math.prod(shape) or len(shape) > 8:
         raise InputError("a tensor of the loss has more or fewer entries than its shape says.")
     # Copied to where torch aligns memory: kernels may round by how it lies.

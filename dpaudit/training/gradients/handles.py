@@ -66,7 +66,7 @@ class SealedTrainer:
             raise InputError("data must be vectors of rows, or a tuple, a list or a dict of them.")
         first = next(iter(self.parameters.values()), None)
         if first is None:
-            raise InputError("parameters has none that is trained; give at least one.")
+            raise InputError("no parameter is trained; give at least one that is.")
         zeros = [
             torch.zeros(each.shape, dtype=torch.int64 if each.step == 1 else first.dtype)
             for each in leaves

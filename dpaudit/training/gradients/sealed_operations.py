@@ -83,7 +83,7 @@ def next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
     given = tensor_of(request.get("parameters"))
     own = list(opened.parameters.values())
     if given.dtype != own[0].dtype or given.shape != (sum(each.numel() for each in own),):
-        raise InputError("parameters are of another shape or type than those that are trained.")
+        raise InputError("parameters differ in shape or type from those that are trained.")
     if not torch.isfinite(given).all():
         raise InputError("parameters have a NaN or an infinity; they must be finite.")
     for each, part in zip(own, given.split([each.numel() for each in own]), strict=True):
@@ -106,14 +106,14 @@ def _most(vectors: list[Vectors]) -> int:
         InputError: if nothing bounds them, or the numbers are of several rows.
     """
     if not vectors:
-        raise InputError("data has no numbers of rows; give vectors of columns.")
+        raise InputError("data holds something other than vectors; give vectors of columns.")
     first = vectors[0].rows
     if any(each.rows.sql != first.sql for each in vectors):
-        raise InputError("data has vectors of several rows; take all of the same rows.")
+        raise InputError("data has vectors of different rows; take all from the same rows.")
     if first.sample is not None or first.part is not None:
-        raise PlanMismatchError("data is of some units alone; a training draws them of all.")
+        raise PlanMismatchError("data has only some units; a training must draw from all.")
     if first.most is None:
-        raise InputError("data has any number of rows of a unit; bound them by group_rows.")
+        raise InputError("data has no bound on the rows of a unit; bound them by group_rows.")
     return first.most
 
 
@@ -126,11 +126,11 @@ def _require_declared(each: Invocation) -> None:
     split = each.sampling is None and each.releases > each.count
     if split or isinstance(each.mechanism, Continual):
         raise UnsupportedError(
-            f"{each.describe()} has batches that take turns, which follow from the order of all "
+            f"{each.describe()} has batches that take turns, which depend on the order of all "
             "units; declare poisson or fixed-size sampling, or full batches."
         )
     if each.group is not None or each.trust is not TrustModel.CENTRAL:
-        raise UnsupportedError(f"{each.describe()} is of a group, or not under central trust.")
+        raise UnsupportedError(f"{each.describe()} is for a group, or not under central trust.")
 
 
 def _parameters(listed: list[Any], kind: Any) -> dict[str, Any]:

@@ -148,8 +148,9 @@ def _require_same(
             one, two = graph(moved, other), loss(moved, tree(other))
         if not torch.allclose(one, two, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise UnsupportedError(
-                "the loss is not what it calls of torch: it branches on values, draws, or writes "
-                "to a tensor that it reads by another name; leave that out."
+                "the loss computes something else than its recorded torch calls: it branches "
+                "on values, draws, or writes to a tensor that it also reads under another "
+                "name; leave that out."
             )
 
 

@@ -136,8 +136,9 @@ class Trainer(LedgerTraining):
         examples.require_unit(self.declared[0].unit)
         if (name := held_data(loss, examples.leaves)) is not None:
             raise InputError(
-                f"loss reads the data of all units, as {name!r:.60}; let it read its parameters "
-                "and its one example, and release what it needs of others by the ledger."
+                f"loss reads the data of all units, as {name!r:.60}; let it read only its "
+                "parameters and its one example, and release what it needs about others "
+                "through the ledger."
             )
         self.divisor = self._public(divisor, len(examples))
         model = parameters if isinstance(parameters, nn.Module) else None
@@ -161,7 +162,7 @@ class Trainer(LedgerTraining):
         expected = expected_units(self.declared[0], units)
         if expected is None:
             raise InputError(
-                "divisor is missing; how many units there are is protected, so give a public "
+                "divisor is missing; the number of units is protected, so give a public "
                 "number of units that a step has, or 1 for sums."
             )
         return expected
@@ -170,8 +171,8 @@ class Trainer(LedgerTraining):
         """Take the rule of the clip norm, and where it begins."""
         if (adaptive is None) != (norm is None):
             raise InputError(
-                "clip_norm and adaptive are given one without the other; where it does not follow "
-                "the clip norm is the plan's, so leave both out, or give both."
+                "clip_norm and adaptive belong together: give both, or leave both out for "
+                "the clip norm of the plan."
             )
         self.adaptive, self.clip_norm = adaptive, norm
         if adaptive is None or norm is None:
@@ -179,10 +180,12 @@ class Trainer(LedgerTraining):
         validate.instance(Adaptive, adaptive=adaptive)
         self.clip_norm = _require_norm(validate.positive(clip_norm=norm))
         if is_correlated(self.declared):
-            raise UnsupportedError("adaptive is given for correlated noise; it has one clip norm.")
+            raise UnsupportedError(
+                "adaptive is given, but correlated noise needs a fixed clip norm; leave it out."
+            )
         if isinstance(self.declared[0].relation, ZeroOut):
             raise UnsupportedError(
-                "adaptive counts the units of a step, also those that add no gradient; declare "
+                "adaptive also counts units that add no gradient; declare "
                 "add-remove or replace-one."
             )
 
@@ -203,8 +206,8 @@ class Trainer(LedgerTraining):
             raise StopIteration
         if self._broken:
             raise ClosedLedgerError(
-                "the training is closed, as a step was cut off before its noise; begin anew, or "
-                "resume the ledger from its journal."
+                "the training is closed, because a step was interrupted before its noise; "
+                "start again, or resume the ledger from its journal."
             )
         self._sums.require_unchanged()
         norm = self._norm()
@@ -493,7 +496,7 @@ class _Checkpoint:
 
     def _foreign(self, error: BaseException) -> InputError:
         return InputError(
-            f"checkpoint {files.shown(self._path)} is none of this training "
+            f"checkpoint {files.shown(self._path)} does not belong to this training "
             f"({type(error).__name__}); give another file."
         )
 
@@ -527,6 +530,5 @@ def _require_optimizer(optimizer: Any, parameters: Mapping[str, Any]) -> None:
     known = {id(each) for each in parameters.values()}
     if {id(p) for group in optimizer.param_groups for p in group["params"]} != known:
         raise InputError(
-            "optimizer holds other parameters than those that are trained; give it these, all of "
-            "them and no more."
+            "optimizer holds other parameters than those that are trained; give it exactly those."
         )

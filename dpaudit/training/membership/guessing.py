@@ -87,7 +87,7 @@ def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> M
         return MembershipNull(Claim(epsilon, delta), None)
     if isinstance(plan.relation, MetricBall):
         raise InputError(
-            f"plan has the relation {plan.relation}; membership is a matter of add-remove, "
+            f"plan has the relation {plan.relation}; an audit of membership needs add-remove, "
             "zero-out or replace-one."
         )
     if epsilon is None:
@@ -134,11 +134,14 @@ def require_both_kinds(scores: ArrayLike, members: ArrayLike) -> tuple[Floats, F
     flags = given.astype(bool)
     if values.size != flags.size:
         raise InputError(
-            f"scores has {values.size} entries and members has {flags.size}; they must be as many."
+            f"scores has {values.size} entries and members has {flags.size}; they must have "
+            "equally many."
         )
     if flags.all() or not flags.any():
         missing = "no non-member" if flags.size and flags.all() else "no member"
-        raise InputError(f"members has {missing} among {flags.size}; an attack needs both kinds.")
+        raise InputError(
+            f"members has {missing} among {flags.size}; an attack needs members and others."
+        )
     return values, flags
 
 

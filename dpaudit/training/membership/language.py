@@ -155,11 +155,11 @@ class SecretScores:
         losses = as_scores(losses=np.asarray(model.losses([prompt + each for each in secrets])))
         if losses.size != len(secrets):
             raise InputError(
-                f"losses gave {losses.size} numbers of {len(secrets)} texts; it must give "
-                "equally many."
+                f"losses gave {losses.size} numbers for {len(secrets)} texts; it must give "
+                "one for each."
             )
         if not np.isfinite(losses).all():
-            raise InputError("losses gave an infinity; it must give finite numbers.")
+            raise InputError("losses gave an infinite number; all must be finite.")
         own, rest = float(losses[0]), losses[1:]
         spread = float(rest.std()) or float(abs(losses).max()) or 1.0
         return (

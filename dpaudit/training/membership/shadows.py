@@ -149,7 +149,7 @@ class _Training:
             said = f"train ended its process {where}: {how}; it must return."
             raise InconclusiveError(said) from None
         except (HangsError, TrialTimeoutError):
-            said = f"train took more than {self.timeout:g} s {where}; it hangs, or needs more."
+            said = f"train took more than {self.timeout:g} s {where}; it may need a larger timeout."
             raise InconclusiveError(said) from None
         except MemoryError:
             said = f"train needs more than its memory {where}; allow more."
@@ -249,7 +249,7 @@ class DatasetScores:
         owners = np.asarray(self.owners)
         whole = owners.ndim == 1 and owners.dtype.kind in "iu" and owners.size > 0
         if not whole or owners.min() != 0 or (np.bincount(owners) == 0).any():
-            raise InputError("owners is wrong; it must number the data sets from 0 without a gap.")
+            raise InputError("owners has a gap; it must number the data sets from 0 on.")
 
     def __call__(self, mask: Flags, rng: np.random.Generator) -> Floats:
         """The mean rank of each data set's examples, shape (data sets,), in (0, 1]."""

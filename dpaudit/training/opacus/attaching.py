@@ -117,11 +117,11 @@ def attach(
     training = vars(ledger).get(_HELD) or Training(ledger, remote)
     if isinstance(target, PrivacyEngine):
         if data_loader is not None:
-            raise InputError("data_loader is given; an engine brings its own, so leave it out.")
+            raise InputError("data_loader is given, but the engine makes its own; leave it out.")
         training._attach_engine(target, at, expected_batch_size)
     else:
         if not isinstance(at, str):
-            raise InputError(f"at is {at!r:.60}; one optimizer has one label.")
+            raise InputError(f"at is {at!r:.60}; give one label for one optimizer.")
         training._attach(target, data_loader, at, expected_batch_size)
     vars(ledger)[_HELD] = training
     return training
@@ -241,7 +241,7 @@ class Training(LedgerTraining):
         require_supported(optimizer, module)
         several, own = is_distributed(optimizer), isinstance(data_loader, PoissonLoader)
         if several and own:
-            raise UnsupportedError("a PoissonLoader draws for one process; train in one with it.")
+            raise UnsupportedError("a PoissonLoader draws for one process; train in one process.")
         if several:
             self._shared = True
             plan = from_first(self.ledger.plan)
@@ -249,16 +249,16 @@ class Training(LedgerTraining):
                 self._remote.plan = plan
             elif is_follower():
                 raise InputError(
-                    "ledger is a second one; give None in all processes but the first."
+                    "a second ledger is given; give None in all processes except the first."
                 )
             divisor = divisor and divisor / optimizer.world_size
         if ObservedOptimizer.holds(optimizer):
-            raise InputError("optimizer is attached already; attach it to one ledger, once.")
+            raise InputError("optimizer is already attached; attach it once, to one ledger.")
         declared = invocations_at(self.ledger, label)
         if clips_adaptively(optimizer) and isinstance(declared[0].relation, ZeroOut):
             raise UnsupportedError(
-                "optimizer clips adaptively and counts the units of a batch, also those that add "
-                "no gradient; declare add-remove or replace-one."
+                "optimizer clips adaptively, which also counts units that add no gradient; "
+                "declare add-remove or replace-one."
             )
         if any(each.label == label for each in self._optimizers):
             raise InputError(
@@ -275,7 +275,7 @@ class Training(LedgerTraining):
         if is_correlated(declared):
             if several:
                 raise UnsupportedError(
-                    "optimizer is one of several processes; correlated noise takes one process."
+                    "optimizer runs in several processes; correlated noise supports only one."
                 )
             kind = partial(CorrelatedOptimizer, data_loader)
         given = optimizer, self.ledger, label, declared, stream, divisor, engine, charged
@@ -287,10 +287,10 @@ class Training(LedgerTraining):
         self, engine: PrivacyEngine, at: str | Sequence[str], divisor: float | None
     ) -> None:
         if "make_private" in vars(engine):
-            raise InputError("engine is attached already; attach it to one ledger, once.")
+            raise InputError("engine is already attached; attach it once, to one ledger.")
         if engine.dataset is not None:
             raise InputError(
-                "engine has made something private already; attach it before make_private, or "
+                "engine has already made something private; attach it before make_private, or "
                 "attach the optimizer and its loader."
             )
         labels = [at] if isinstance(at, str) else list(at) if isinstance(at, Sequence) else []

@@ -60,8 +60,8 @@ class AdaptiveNoise(GradientNoise):
         left = optimizer.update_max_grad_norm, float(optimizer.max_grad_norm), *self._settings()
         if left != (self._update, self._norm, *self._rule):
             raise PlanMismatchError(
-                "the clip norm, or the rule that it follows, was changed between two steps; leave "
-                "both to what is released."
+                "the clip norm, or the rule that it follows, was changed between two steps; "
+                "let only releases change them."
             )
         fresh = optimizer.params[0].summed_grad is None
         # opacus forgets the counts of the parts before the last one of a step.
@@ -168,8 +168,9 @@ class GhostSums:
                 calls = getattr(p, "_forward_counter", 0)
                 if p.requires_grad and type(layer) in known and used[id(p)] > calls:
                     raise PlanMismatchError(
-                        "the loss meets a trained parameter outside its layer, as in a penalty or "
-                        "a second use of its weights, which ghost clipping does not clip; clip by "
+                        "the loss uses a trained parameter outside its layer, such as in a "
+                        "penalty or a second use of its weights, and ghost clipping does not "
+                        "clip that; clip by "
                         "example (grad_sample_mode='hooks'), or leave that term out."
                     )
         if any(

@@ -39,12 +39,12 @@ NOT_COVERED = (
     "Rows that the training puts in place of those that its loader drew, losses of one row that "
     "depend on others, such as contrastive ones, and gradients of rows that something rewrites "
     "before they are clipped.",
-    "Layers that take something else first than the rows of a batch, such as positions, where a "
-    "batch has just as many rows.",
-    "What a model holds outside its state_dict, and all but the parameters that are trained where "
-    "the optimizer alone was attached.",
-    "Dropout that follows from a seed that anybody knows, such as torch.manual_seed(0): a row that "
-    "joins moves the masks of all others.",
+    "Layers whose first dimension is not the rows of a batch, such as positions, if a batch "
+    "has just as many rows.",
+    "What a model holds outside its state_dict, and, if only the optimizer was attached, "
+    "everything except the trained parameters.",
+    "Dropout that follows from a seed that anybody knows, such as torch.manual_seed(0): "
+    "adding a row changes the masks of all others.",
     "That a training breaks off.",
     "Steps of an optimizer that is not attached, before the first or after the last attached one.",
 )

@@ -108,7 +108,8 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
                 validate.integer_at_least(1, **{name: value})
         if drawn := settings.keys() & _DRAWS:
             raise InputError(
-                f"{min(drawn)} is given; sample_rate and most say how batches are drawn."
+                f"{min(drawn)} is given, but sample_rate and most decide how batches are "
+                "drawn; leave it out."
             )
         if not isinstance(data, Sized):
             raise InputError("data has no length; take a data set whose rows have numbers.")
@@ -170,7 +171,7 @@ def _groups(users: object, rows: int, among: object) -> list[list[int]]:
     everyone = names if among is None else _distinct("among", among)[0]
     groups: dict[Name, list[int]] = {name: [] for name in everyone}
     if not groups.keys() >= set(names):
-        raise InputError("among lacks a user that has rows; it must have all of them.")
+        raise InputError("among lacks a user who has rows; it must name all of them.")
     for row, code in enumerate(codes.tolist()):
         groups[names[code]].append(row)
     return list(groups.values())
@@ -212,7 +213,7 @@ class UserSums:
         if any(isinstance(each, list) or each is None or len(each) != rows for each in held):
             raise PlanMismatchError(
                 "the gradients are not those of the rows that the loader just drew, each once and "
-                "in their order, so that users cannot be told apart; give the model what the "
+                "in their order, so users cannot be distinguished; give the model what the "
                 "loader gives, once, and do all transforms in the data set."
             )
         assert batch is not None

@@ -197,7 +197,7 @@ class ObservedOptimizer:
             )
         if not self._clipped_sums.finite():
             raise PlanMismatchError(
-                "a sum of gradients is not finite, however they are clipped; keep the loss of "
+                "a sum of gradients is not finite, in spite of clipping; keep the loss of "
                 "every row within what floats can hold."
             )
 
@@ -294,14 +294,14 @@ class ObservedOptimizer:
         """Refuse parts that are clipped to different norms, and another than the public divisor."""
         if self._norms - {norm}:
             raise PlanMismatchError(
-                f"{invocation.describe()} sums gradients clipped to {sorted(self._norms)} and the "
-                f"clip norm is now {norm:g}; keep it for all parts of a step."
+                f"{invocation.describe()} sums gradients clipped to {sorted(self._norms)} but "
+                f"the clip norm is now {norm:g}; keep it for all parts of a step."
             )
         divisor = self._optimizer.expected_batch_size
         if self.public_divisor is not None and divisor != self.public_divisor:
             raise PlanMismatchError(
                 f"{invocation.describe()} divides by {divisor}; attach was given the public "
-                f"expected_batch_size {self.public_divisor:g}, so leave it."
+                f"expected_batch_size {self.public_divisor:g}; do not change the divisor."
             )
 
     def _require_one_contribution(self, invocation: Invocation, batches: int) -> None:
@@ -386,8 +386,8 @@ class CorrelatedOptimizer(ObservedOptimizer):
         place = here if seen is None else self._places.setdefault(seen, here)
         if stream.strays > strays or (place != here and self._rows(place) != self._rows(here)):
             raise PlanMismatchError(
-                f"{invocation.describe()} sums what its loader draws, each batch once a pass; this "
-                "step has another one."
+                f"{invocation.describe()} must use each batch of its loader once in a pass; "
+                "this step has another batch."
             )
         value = self._noise.value()
         if self._sums is None:
@@ -473,9 +473,7 @@ class SharedOptimizer(ObservedOptimizer):
         if refused is not None:
             raise refused
         if not all(each[0] for each in all_told):
-            raise PlanMismatchError(
-                "another process refused this step, so that no process takes it."
-            )
+            raise PlanMismatchError("another process refused this step, so no process takes it.")
         if not all(torch.equal(each, mine) for each in all_told):
             raise PlanMismatchError(
                 "the processes differ in noise multiplier, clip norm, divisor, data size, seed or "

@@ -293,8 +293,8 @@ class Writes:
             )
         if not self._noisy.unchanged([p.grad for p in self._params]):
             raise PlanMismatchError(
-                "the gradients were changed after their noise was added; leave them alone, and "
-                "the step that make_private's optimizer takes."
+                "the gradients were changed after their noise was added; change neither them "
+                "nor the step that make_private's optimizer takes."
             )
 
     def _after(self, *_: Any) -> None:

@@ -145,7 +145,7 @@ def require_supported(optimizer: Any, module: Any) -> None:
         )
     if clips_in_the_loss(optimizer) and module is None:
         raise InputError(
-            "optimizer leaves clipping to the loss, which is not to be seen from here; attach the "
+            "optimizer leaves clipping to the loss, where dpaudit cannot see it; attach the "
             "PrivacyEngine before make_private."
         )
 
@@ -155,7 +155,7 @@ def clip_norm(optimizer: Any) -> float:
     layers = getattr(optimizer, "max_grad_norms", None)
     norm = optimizer.max_grad_norm if layers is None else math.hypot(*layers)
     if isinstance(norm, list | tuple):
-        raise InputError("max_grad_norm is a list; flat clipping has one number.")
+        raise InputError("max_grad_norm is a list; flat clipping needs one number.")
     return float(norm)
 
 

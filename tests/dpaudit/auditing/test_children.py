@@ -59,7 +59,7 @@ class Test:
             (lambda _: os.kill(os.getpid(), signal.SIGTERM), "SIGTERM"),
             (lambda _: os.closerange(3, 500), "closed the files"),
             (lambda _: [os.closerange(3, 500), [os.pipe() for _ in range(20)]], "closed the files"),
-            (lambda _: threading.Lock(), "TypeError when it was to answer"),
+            (lambda _: threading.Lock(), "TypeError when it should have answered"),
         ],
     )
     def test_a_death_says_how(self, task, how):

@@ -218,7 +218,7 @@ def test_a_subclass_without_a_kind_of_its_own_is_no_member():
         def pair(self, sensitivity):
             return LaplacePair(Fraction(0))
 
-    with pytest.raises(InputError, match="Cheaper, which is no registered mechanism"):
+    with pytest.raises(InputError, match="Cheaper, which is not a registered mechanism"):
         gaussian_invocation(mechanism=Cheaper(1.0))
 
 
@@ -299,7 +299,7 @@ def test_names_are_of_one_script_and_can_be_seen():
     ):
         assert checked_name(by=fine) == fine
     for wrong in ("\u0430nn", "a\u03bfn", *(f"ann{each}" for each in HIDDEN)):
-        with pytest.raises(InputError, match=r"^by is .*must be of one script") as error:
+        with pytest.raises(InputError, match=r"^by is .*be visible, and of one script") as error:
             checked_name(by=wrong)
         assert str(error.value).isascii()
 

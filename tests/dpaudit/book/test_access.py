@@ -176,7 +176,7 @@ def test_tokens(book, clock):
     for wrong in ("yesterday", "2026-11-01"):
         with pytest.raises(InputError, match="it must be a future day"):
             issue(book, "bob", "viewer", by="officer", until=wrong)
-    with pytest.raises(InputError, match="must be of one script"):
+    with pytest.raises(InputError, match="must be visible, and of one script"):
         issue(book, "\u0430nn", "viewer", by="officer")
     with pytest.raises(InputError, match="role"):
         issue(book, "bob", "king", by="officer")

@@ -314,7 +314,7 @@ def test_a_journal_of_another_run_gives_nothing_back(book, tmp_path):
         book.close(first.id, by="ann", journal=other)
     stranger = tmp_path / "c.jsonl"
     Ledger(gaussian(), noise=FloatNoise(), journal=stranger).close()
-    with pytest.raises(InputError, match="the book knows nothing of this journal"):
+    with pytest.raises(InputError, match="the book does not know this journal"):
         book.check_journal(stranger)
 
 

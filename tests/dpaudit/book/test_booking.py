@@ -172,7 +172,7 @@ def test_a_request_runs_once(book, tmp_path):
 
 
 def test_no_experiment_is_charged(book, tmp_path):
-    with pytest.raises(InputError, match="goes with neither --seed nor --anchor"):
+    with pytest.raises(InputError, match="--book is given with --seed or --anchor"):
         run(book, tmp_path / "out", seed=1)
     assert FloatNoise().seeded is False
 
@@ -358,7 +358,7 @@ def test_what_the_log_contradicts_is_refused_and_nothing_is_written(book, tmp_pa
     ran(book, tmp_path, "a")
     edited(book, "DELETE FROM release")
     before = last_line(book)
-    with pytest.raises(TamperedError, match="is in the log and not in the table"):
+    with pytest.raises(TamperedError, match="is in the log but not in the table"):
         recheck(book, tmp_path, by="officer")
     assert last_line(book) == before
 

@@ -210,7 +210,7 @@ def test_budgets_of_each_are_entered_once(each):
     [
         ("UPDATE people SET record = REPLACE(record, '1.0', '9.5')", "people each is not what"),
         ("UPDATE people SET record = REPLACE(record, 'charges\"\\:1', 'charges\"\\:0')", "people"),
-        ("DELETE FROM people", "is in the log and not in the table"),
+        ("DELETE FROM people", "is in the log but not in the table"),
     ],
 )
 def test_what_is_edited_is_found(each, statement, told):

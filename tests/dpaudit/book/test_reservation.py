@@ -184,7 +184,7 @@ def test_of_two_copies_at_once_one_goes_on(book, reserved, tmp_path):
     assert two.state(first.journal.identifier) == known
     one.advance(replace(known, lines=2, head="a" * 64), known)
     for lines in (2, 3):
-        with pytest.raises(JournalError, match="went on in another copy"):
+        with pytest.raises(JournalError, match="continued in another copy"):
             two.advance(replace(known, lines=lines, head="b" * 64), known)
 
 
@@ -195,7 +195,7 @@ def test_a_copy_does_not_go_on_by_leaping_ahead(book, tmp_path):
     other = book.reservation(reserved.id, by="bob")
     copy = Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=other, anchor=other)
     noise = plan.invocations[0].mechanism
-    with pytest.raises(JournalError, match="went on in another copy"):
+    with pytest.raises(JournalError, match="continued in another copy"):
         ledger.release_each(noise, [0.5] * 4, units=["ann"] * 4, at="g")
     with pytest.raises(ClosedLedgerError):
         draw(ledger)
@@ -239,7 +239,7 @@ def test_what_never_began_is_withdrawn_and_gives_its_charge_back(book, reserved,
     assert book.withdraw(reserved.id, by="ann", why="not needed") == done
     assert not any(remaining_budgets(book, "visits")[0].left[0].total)
     for given in ({"budget": reserved}, {"anchor": reserved, "journal": tmp_path / "j"}):
-        with pytest.raises(DpAuditError, match=r"is abandoned|was withdrawn; no ledger opens"):
+        with pytest.raises(DpAuditError, match=r"is abandoned|was withdrawn; no ledger can"):
             Ledger(reserved.plan, noise=FloatNoise(), **given)
     with pytest.raises(InputError, match="is abandoned, and stays abandoned"):
         book.close(reserved.id, by="ann")

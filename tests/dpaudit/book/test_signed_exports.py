@@ -89,11 +89,11 @@ def test_a_policy_of_exports(book, call):
     for wanted, told in (
         (f"book = ['{own}']", ""),
         (f"book = ['{own[::-1]}']", "the policy wants"),
-        ("current = true", "the book is not there; give it with --book."),
+        ("current = true", "the book is missing; give it with --book."),
         ("days = 3\ndpaudit = '>=0.1'", ""),
         ("dpaudit = '>=9'", "dpaudit that made it"),
-        ("days = 3\n[[limit]]\nunit = 'user'\nepsilon = 1", "wants 'limit', which is of a"),
-        ("journal = true", "wants 'journal', which is of a certificate; this is none."),
+        ("days = 3\n[[limit]]\nunit = 'user'\nepsilon = 1", "demands 'limit', which only a"),
+        ("journal = true", "demands 'journal', which only a certificate has."),
     ):
         Path("p.toml").write_text(wanted)
         code, _, err = call("verify", "a.json", *KEYS[:2], "--policy", "p.toml")
@@ -121,7 +121,7 @@ def test_a_policy_of_exports(book, call):
 def test_tables_that_the_log_contradicts_are_not_signed(book, call, statement):
     words = ("book", "export", "-o", "a.json", "--sign", "ana.pem")
     edited(book, statement)
-    call(*words).refuses("tables are not what its log adds up to; nothing is signed")
+    call(*words).refuses("tables do not agree with its log; nothing is signed")
     assert not Path("a.json").exists()
 
 
@@ -137,7 +137,7 @@ def test_whoever_signs_second_may_ask_the_book(book, call):
     beside = "a.json.dsse.json"
     Path(beside).write_text(signed.to_json())
     words = ("sign", beside, "--key", "ben.pem", "-o", beside)
-    call(*words, "--book", "book.db").refuses("is not what the book's log added up to at line 6")
+    call(*words, "--book", "book.db").refuses("does not agree with the book's log up to line 6")
     assert call("sign", "a.json", *words[2:], "--book", "book.db")[0] == 3
     assert call(*words)[0] == 0  # who does not ask takes the first one's word
     assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0

@@ -197,9 +197,9 @@ def forged_guarantee(**changes):
         (forged_guarantee(native={}), "guarantee.native"),
         (forged_guarantee(error_bound=0.3), "guarantee.error_bound"),
         (forged_guarantee(compared={"pure": 0.1}), "guarantee.compared"),
-        ({"claim": {"epsilon": 0.5, "delta": 0.0}}, "findings lack 'claim-exceeded'"),
+        ({"claim": {"epsilon": 0.5, "delta": 0.0}}, "findings lacks 'claim-exceeded'"),
         ({"audits": [replace(AUDIT, refuted=False).to_dict()]}, "recorded as not refuting"),
-        ({"audits": [AUDIT.to_dict()]}, "findings lack 'not-the-declared-mechanism'"),
+        ({"audits": [AUDIT.to_dict()]}, "findings lacks 'not-the-declared-mechanism'"),
     ],
 )
 def test_forgeries_with_a_fitting_digest_are_detected(change, message):

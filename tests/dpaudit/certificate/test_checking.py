@@ -145,7 +145,7 @@ def test_an_accountant_that_is_wrong_is_told(monkeypatch):
 
 def test_a_finding_on_floats_is_not_left_out_nor_said_otherwise(sampled):
     for findings in ((), tuple(replace(each, severity=Severity.NOTE) for each in sampled.findings)):
-        with pytest.raises(TamperedError, match="findings lack 'float-noise'"):
+        with pytest.raises(TamperedError, match="findings lacks 'float-noise'"):
             verify(replace(sampled, findings=findings))
 
 

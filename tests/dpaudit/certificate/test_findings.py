@@ -32,7 +32,7 @@ def test_one_line_without_a_theorem_leaves_the_rest_its_proof():
     assert certificate.guarantee.error_bound is None
     (finding,) = (each for each in certificate.findings if each.rule == "counted-as-more")
     assert finding.at == "noisy"
-    assert "with probability 0.1 a use costs all of its noise" in finding.message
+    assert "with probability 0.1 a use has its full cost" in finding.message
     assert "under add-remove" in finding.remedy
     less = Plan.of(plan.invocations[0])
     more = Plan.of(*(replace(each, sampling=None) for each in plan.invocations))

@@ -135,22 +135,28 @@ def run_with(**changes):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"seal": replace(SEAL, tries={})}, r"seal\.tries lack 'open what is private'"),
-        *(({"seal": replace(SEAL, tries=without(each))}, f"lack '{each}'") for each in TRIES),
-        ({"seal": replace(SEAL, tries=SEAL.tries | {"fork": "succeeded"})}, "how 'fork' failed"),
+        ({"seal": replace(SEAL, tries={})}, r"seal\.tries lacks the attempt 'open what"),
+        *(({"seal": replace(SEAL, tries=without(each))}, f"attempt '{each}'") for each in TRIES),
+        (
+            {"seal": replace(SEAL, tries=SEAL.tries | {"fork": "succeeded"})},
+            "attempt 'fork' failed",
+        ),
         ({"seal": replace(SEAL, tries=SEAL.tries | {"fly": "Succeeded"})}, "how 'fly' failed"),
-        ({"seal": replace(SEAL, tries=SEAL.tries | {"fork": ""})}, "how 'fork' failed"),
-        ({"seal": replace(SEAL, means=())}, r"seal\.means lack Landlock"),
-        *(({"seal": lacking(each)}, f"means lack {each}") for each in MEANS),
+        ({"seal": replace(SEAL, tries=SEAL.tries | {"fork": ""})}, "attempt 'fork' failed"),
+        ({"seal": replace(SEAL, means=())}, r"seal\.means lacks Landlock"),
+        *(({"seal": lacking(each)}, f"means lacks {each}") for each in MEANS),
         ({"seal": replace(SEAL, source="other.csv")}, "the run is of 'visits.csv', and the find"),
-        ({"release": RELEASE}, "seal is stated beside a release"),
-        ({"subject": SubjectRecord("visits.toml")}, "of a subject without code"),
-        ({"rehearsal": Rehearsal("numbers", 3, 5, ("row 1 removed",))}, "beside a rehearsal"),
+        ({"release": RELEASE}, "seal is stated together with a release"),
+        ({"subject": SubjectRecord("visits.toml")}, "but the subject has no code"),
+        (
+            {"rehearsal": Rehearsal("numbers", 3, 5, ("row 1 removed",))},
+            "together with a rehearsal",
+        ),
         ({"run": None}, "seal is stated without a run"),
         ({"run": {"summary": {}, "series": {}}}, "seal is stated without a run"),
         ({"run": run_with(external={"numpy": 1})}, "whose noise was drawn elsewhere"),
         ({"findings": (UNMADE,)}, "the findings say that its rows were made up"),
-        ({"not_covered": ("Trends.",)}, "not_covered lacks what no sealed run covers"),
+        ({"not_covered": ("Trends.",)}, "not_covered lacks the sentences that every sealed run"),
     ],
 )
 def test_an_edited_seal_does_not_verify(changes, told):
@@ -194,7 +200,7 @@ class Mine(Laplace):
 @pytest.mark.parametrize("law", [Mine(2.0), PureBlackBox(0.5)], ids=["foreign", "black box"])
 def test_a_seal_goes_with_no_law_that_its_author_states(law):
     plan = visits(law, contribution=None)
-    with pytest.raises(InputError, match="costs its author states; no run of it is sealed"):
+    with pytest.raises(InputError, match="costs; such a run cannot be sealed"):
         sealed(plan)
     made = certify(plan, subject=CODE, claim=Claim(1.0))
     made = replace(made, seal=SEAL, not_covered=NEVER_SEALED).with_run(RUN, None)
@@ -204,5 +210,5 @@ def test_a_seal_goes_with_no_law_that_its_author_states(law):
 
 def test_a_plan_with_a_black_box_is_refused_before_anything_is_read():
     plan = visits(PureBlackBox(0.5), contribution=None)
-    with pytest.raises(InputError, match="is a black box; no run of one is sealed"):
+    with pytest.raises(InputError, match="is a black box; a run with one cannot be sealed"):
         require_sealable(plan, table=None)

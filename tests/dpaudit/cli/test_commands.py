@@ -189,7 +189,7 @@ def test_certificate_and_ledger_belong_together(call):
     assert call("verify", "a/certificate.json", *verified)[0] == 0
     for arguments, message in [
         (("a/certificate.json", "--ledger", "b/ledger.jsonl"), "differ in head"),
-        (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "goes with a certificate"),
+        (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "give it only with a certificate"),
         (("a/certificate.json", "--anchor", "a.anchor"), "without a ledger"),
     ]:
         call("verify", *arguments).refuses(message)
@@ -204,7 +204,7 @@ def test_certificate_and_ledger_belong_together(call):
     assert call("verify", "a/ledger.jsonl")[0] == 0  # the chain alone cannot tell
     call("verify", "a/ledger.jsonl", "--anchor", "a.anchor").refuses("last lines were dropped")
     call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl").refuses(
-        "differ in head: the ledger is not the whole of that run, or of another"
+        "differ in head: the ledger is incomplete, or belongs to another run"
     )
 
 
@@ -327,7 +327,9 @@ def test_a_second_opinion_in_a_report(call):
 
 def test_a_ledger_has_no_second_opinion(call):
     call("run", "examples:Answers", "--data", "numbers", "-o", "here")
-    call("verify", "here/ledger.jsonl", "--second-opinion").refuses("it goes with a certificate")
+    call("verify", "here/ledger.jsonl", "--second-opinion").refuses(
+        "give it only with a certificate"
+    )
 
 
 @pytest.mark.parametrize("command", ["certify", "verify"])

@@ -91,7 +91,7 @@ def test_an_interrupt_counts_once(tmp_path, whole_group):
     wait_for(tmp_path / "started")
     (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    said = "nothing is kept; with --journal FILE and --seed N the same command would go on"
+    said = "nothing is kept; with --journal FILE and --seed N, the same command would continue"
     assert (process.returncode, err) == (130, f"dpaudit: interrupted; {said}.\n")
 
 
@@ -101,7 +101,7 @@ def test_an_interrupted_audit_says_that_it_can_go_on(tmp_path):
     wait_for(tmp_path / "started")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    said = "finished runs are in kept, and the same command goes on with them"
+    said = "finished runs are in kept; the same command continues from them"
     assert (process.returncode, err) == (130, f"dpaudit: interrupted; {said}.\n")
 
 
@@ -146,13 +146,13 @@ COMMANDS = {
     "observe": ("observe", "slow.py:count", "--data", "data.json", "--library", "numpy"),
     "demo": (),
 }
-ANEW = "the same command begins anew"
+ANEW = "the same command starts again"
 KEPT = {
-    "run": "what was released is charged and on record in out; give -o another folder to run",
-    "certify": f"nothing was written, and {ANEW}",
-    "check": f"reports are written after all work: those of before stay, {ANEW}",
-    "observe": f"nothing was written but by the code itself, and {ANEW}",
-    "demo": "the same command makes anew what there is in out/demo",
+    "run": "what was released is charged and recorded in out; to run again, use another -o",
+    "certify": f"nothing was written; {ANEW}",
+    "check": f"reports are written once all work is done: the earlier ones stay, and {ANEW}",
+    "observe": f"dpaudit wrote nothing; {ANEW}",
+    "demo": "the same command replaces what is in out/demo",
 }
 
 

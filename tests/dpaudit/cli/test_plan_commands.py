@@ -126,7 +126,7 @@ def test_every_rule_of_sarif_is_explained(call):
         assert code == 0
         assert out == call("explain", rule)[1]
     for rule in RULES:
-        call("explain", rule).says(0, f"{rule} is not a finding, but a rule of SARIF: ")
+        call("explain", rule).says(0, f"{rule} is a rule of SARIF, not a finding: ")
 
 
 def test_no_finding_is_explained_by_facts_alone():

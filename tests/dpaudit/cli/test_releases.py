@@ -43,7 +43,7 @@ def test_a_release_says_that_its_loss_adds_up_and_a_second_one_is_charged_anew(t
     assert (done.code, *told) == (0, 1, 1)
     done.says(0, *_warned_as_reported(load_certificate("out/certificate.json")))
     typed("release", "visits.toml", "-o", "out").refuses(
-        "exists already; give another folder with -o. That release is charged anew"
+        "exists already; give another folder with -o. A new release is charged too"
     )
     again = typed("release", "visits.toml", "--synthetic", 9, "-o", "out")
     assert (again.code, "charged" in again.err) == (3, False)

@@ -182,7 +182,7 @@ def test_a_different_mechanism_of_the_same_kind_is_no_match():
     ledger = Ledger(Plan.of(gaussian_of_one()), rng=np.random.default_rng(0))
     with pytest.raises(PlanMismatchError, match="declares Laplace"):
         ledger.release(Noiseless(1.0), 5.0, unit="ann")
-    with pytest.raises(InputError, match="no registered mechanism"):
+    with pytest.raises(InputError, match="not a registered mechanism"):
         gaussian_invocation(mechanism=Noiseless(1.0))
 
 
@@ -209,7 +209,7 @@ def sampled_ledger(sampling):
 def test_every_release_of_a_sampled_label_has_a_sample_of_its_own():
     ledger, noise = sampled_ledger(PoissonSampling(0.5))
     ledger.sample("ab", at="sum")
-    with pytest.raises(PlanMismatchError, match="sample that waits for its release"):
+    with pytest.raises(PlanMismatchError, match="sample that has not been released yet"):
         ledger.sample("ab")
     ledger.release(noise, 0.0, at="sum")
     with pytest.raises(PlanMismatchError, match="needs a sample for each release"):
@@ -386,7 +386,7 @@ def test_it_is_one_invocation_of_as_many_steps_as_declared(tmp_path):
             None,
             "units has labels of type NoneType; give",
         ),
-        ([1.0], "ann", None, r"units is a str; it must have one entry a row"),
+        ([1.0], "ann", None, r"units is a str; it must have one entry for each row"),
         ([[1.0]], ["ann"], None, r"value has shape \(1,\); it must be \(\)"),
         (["x"], ["ann"], None, "rows are of type str_; they must be an array of numbers"),
         ([1.0], ["ann"], 0.0, "most must be a finite number above 0"),
@@ -436,7 +436,7 @@ def test_only_what_is_declared_for_it_is_opened():
         ledger.individual((), at="open")
     with pytest.raises(PlanMismatchError, match=r"sampl"):
         ledger.individual((), at="sums")
-    with pytest.raises(PlanMismatchError, match="has steps; open it by individual"):
+    with pytest.raises(PlanMismatchError, match="has steps; open it with ledger"):
         Ledger(Plan.of(declared()), rng=np.random.default_rng()).sum([1.0], at="sums")
 
 

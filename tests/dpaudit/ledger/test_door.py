@@ -360,7 +360,7 @@ def test_a_step_of_a_stream_that_was_cut_off_is_not_added_again():
     with pytest.raises(KeyboardInterrupt):
         sums.add(1.0)
     sums._sums.add = added
-    with pytest.raises(ClosedLedgerError, match="cut off while it was charged"):
+    with pytest.raises(ClosedLedgerError, match="interrupted while it was charged"):
         sums.add(1.0)
 
 

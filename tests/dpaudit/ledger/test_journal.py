@@ -213,7 +213,7 @@ def test_a_copy_that_went_another_way_is_found(places):
     without = Ledger.resume(copied, rng=np.random.default_rng(0))
     for user in ("bob", "cid"):
         without.release(LAPLACE, 0.0, unit=user)
-    with pytest.raises(TamperedError, match="went on differently"):
+    with pytest.raises(TamperedError, match="continued differently"):
         read_journal(copied, anchor=anchor)
 
 
@@ -224,7 +224,7 @@ def test_a_copy_does_not_go_on_by_leaping_ahead(places):
     shutil.copy(path, copied)
     other = resumed(copied, anchor)
     units = [f"user {user}" for user in range(3)]
-    with pytest.raises(JournalError, match="another copy of it went on"):
+    with pytest.raises(JournalError, match="another copy of the journal continued"):
         ledger.release_each(LAPLACE, [0.0] * 3, units=units)
     other.release_each(LAPLACE, [0.0] * 3, units=units)
     assert len(read_journal(copied, anchor=anchor).releases) == 3
@@ -301,7 +301,7 @@ def test_no_bit_that_is_flipped_lets_an_older_record_count(places, slot):
         flipped[place] ^= 1 << place % 8
         anchor.path.write_bytes(flipped)
         if slot + 64 <= place < slot + 191:  # what is said; a check is there twice
-            with pytest.raises(InputError, match="was damaged: a record is not as it was"):
+            with pytest.raises(InputError, match="was damaged: a record has changed"):
                 anchor.read()
         else:
             assert anchor.read() == known
@@ -358,7 +358,7 @@ def test_more_lines_than_one_write_has_are_none_that_were_cut_off(places):
 def test_an_anchor_serves_one_journal(places, tmp_path):
     path, anchor = places
     interrupted(path, anchor)
-    with pytest.raises(InputError, match="that of another journal"):
+    with pytest.raises(InputError, match="belongs to another journal"):
         Ledger(response_plan(total=5), journal=tmp_path / "other.jsonl", anchor=anchor)
     assert not (tmp_path / "other.jsonl").exists()
     with pytest.raises(InputError, match="without a journal"):

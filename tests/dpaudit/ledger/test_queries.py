@@ -179,7 +179,7 @@ def test_a_quantile_is_one_of_the_candidates():
             bounded(ExponentialMechanism(1.0, utility_sensitivity=0.4), rows=1),
             "rows can move the utility",
         ),
-        (bounded(ExponentialMechanism(1.0)), "bounds no rows"),
+        (bounded(ExponentialMechanism(1.0)), "does not bound the rows"),
         (bounded(Laplace(1.0), rows=1), "not an exponential mechanism"),
         (bounded(choice, rows=1, relation=ReplaceOne()), "move the utility by up to 1"),
         (bounded(choice, rows=1, relation=ZeroOut()), "move the utility by up to 1"),
@@ -254,7 +254,7 @@ def test_what_is_bounded_at_the_door_leaves_by_no_other():
 def test_no_sum_is_bounded_for_a_mechanism_that_has_a_sensitivity_of_its_own():
     box = LaplaceVector((1.0, 1.0), (1.0, 1.0))
     for mechanism in (box, ExponentialMechanism(1.0)):
-        with pytest.raises(InputError, match="says itself"):
+        with pytest.raises(InputError, match="states by itself"):
             opened(bounded(mechanism, 100.0)).sum([[50.0, 50.0]])
 
 
@@ -512,7 +512,7 @@ def test_named_contributions_are_held_against_the_declaration(tmp_path):
     stream.add(1.0, unit="bob")
     stream.add(1.0, unit="ann")
     stream.add(1.0)
-    with pytest.raises(PlanMismatchError, match="2 participations; this row has had them"):
+    with pytest.raises(PlanMismatchError, match="2 participations; this row has used all of them"):
         stream.add(1.0, unit="ann")
     steps = [(each.unit, each.step) for each in read_journal(path).entries]
     assert steps == [(None, None), ("ann", 0), ("bob", 1), ("ann", 2)]

@@ -317,7 +317,7 @@ def test_truncated_samples_are_poisson_samples_cut_at_random():
 @pytest.mark.parametrize("mechanism", [Laplace(5e-324), Gaussian(5e-324)])
 def test_a_scale_below_every_grid_is_refused_before_a_charge(mechanism):
     one = gaussian_invocation(mechanism=mechanism)
-    with pytest.raises(UnsupportedError, match=r"scale is 4.9\d*e-324; no grid is so fine"):
+    with pytest.raises(UnsupportedError, match=r"scale is 4.9\d*e-324; no grid is that fine"):
         SecureNoise().require(Plan.of(one))
 
 

@@ -213,7 +213,7 @@ def test_units_are_labels_or_codes():
     assert Units.of(np.array([2, 0, 2]), 3).codes.tolist() == [2, 0, 2]
     assert Units.of(np.array([10**12, -5]), 2).codes.tolist() == [1, 0]
     assert Units.of(range(3), 3).codes.tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="one entry a row, 3"):
+    with pytest.raises(InputError, match="one entry for each row, 3"):
         Units.of(["a"], 3)
 
 
@@ -402,7 +402,7 @@ def test_it_is_the_one_way_to_a_bounded_stable_histogram():
     ledger, declared = opened(bounded()), bounded()
     with pytest.raises(PlanMismatchError, match="stable_histogram"):
         ledger.release(declared.mechanism, [3, 4], at="towns")
-    with pytest.raises(InputError, match="no bounded sum keeps to"):
+    with pytest.raises(InputError, match="a bounded sum cannot enforce"):
         ledger.sum([[3, 4]], at="towns")
     with pytest.raises(InputError, match="not an exponential mechanism"):
         ledger.quantile([1.0], 0.5, [0.0, 1.0], at="towns")

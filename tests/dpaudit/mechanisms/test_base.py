@@ -66,7 +66,7 @@ def test_what_is_not_offered_is_refused_in_one_sentence_that_names_the_mechanism
 
 
 def test_a_kind_is_unique():
-    with pytest.raises(InputError, match=r"mechanism kind 'laplace' is that of .*Laplace already"):
+    with pytest.raises(InputError, match=r"mechanism kind 'laplace' already belongs to .*Laplace"):
 
         class Other(Bare):
             kind = "laplace"
@@ -196,7 +196,7 @@ def test_steps_do_not_count():
     assert IndividualGaussian(2.0, 10**6).pair(1.0).mu == Gaussian(2.0).pair(1.0).mu
     calibrated = IndividualGaussian.calibrated(epsilon=1, delta=1e-5, sensitivity=1, steps=7)
     assert (calibrated.steps, round(calibrated.sigma, 4)) == (7, 3.7306)
-    with pytest.raises(InputError, match="clip_norm is of one release"):
+    with pytest.raises(InputError, match="clip_norm bounds one release only"):
         IndividualGaussian.calibrated(epsilon=1, delta=1e-5, sensitivity=1, clip_norm=1.0)
 
 

@@ -51,7 +51,7 @@ def test_an_input_changes_or_does_not(box: Mechanism, sensitivity: float) -> Non
 
 @pytest.mark.parametrize("box", BOXES)
 def test_it_cannot_be_run(box: Mechanism) -> None:
-    with pytest.raises(UnsupportedError, match="declares only its privacy"):
+    with pytest.raises(UnsupportedError, match="states only its privacy"):
         box.release(1.0, np.random.default_rng(0))
     with pytest.raises(UnsupportedError, match=f"{box.kind} declares no density"):
         box.log_density(np.zeros(1), 0.0)

@@ -267,7 +267,7 @@ def test_questions_that_cannot_be_asked_are_refused():
     for value in ([0] * 4, [[0, 1]] * 3, [[0, 2]] * 4):
         with pytest.raises(InputError, match="value"):
             several.release(value, np.random.default_rng(0))
-    with pytest.raises(UnsupportedError, match="to one question alone"):
+    with pytest.raises(UnsupportedError, match="two answers to one question"):
         several.probabilities([[0, 0]] * 4)
     ((first, second, _),) = several.worst_pairs()
     assert several.distance(*map(several.prepare, (first, second))) == 1

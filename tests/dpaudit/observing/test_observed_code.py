@@ -228,7 +228,7 @@ def test_a_function_without_data_has_the_usual_delta(here):
         (["home_made.py", "--library", "pandas"], "library is 'pandas'"),
         (["home_made.py:branching", "--data", "few.json"], "nothing was recorded"),
         (["none.py"], "imports none of diffprivlib, numpy, opendp"),
-        (["home_made.py", "--plan", "p.toml", "--relation", "add-remove"], "it states them"),
+        (["home_made.py", "--plan", "p.toml", "--relation", "add-remove"], "which the plan states"),
         (["raises.py"], "raises.py raised KeyError at raises.py:2"),
     ],
 )

@@ -58,8 +58,8 @@ class Near(ReplaceOne):
         ({"sampling": "poisson"}, "it must be a Sampling"),
         ({"contribution": Told(5.0)}, "contribution is a Told; it must be a Contribution"),
         ({"group": Named("a")}, "group is a Named; it must be a Group"),
-        ({"sampling": Drawn(0.5)}, "sampling is a Drawn, which is no registered sampling"),
-        ({"relation": Near()}, "relation is a Near, which is no registered relation"),
+        ({"sampling": Drawn(0.5)}, "sampling is a Drawn, which is not a registered sampling"),
+        ({"relation": Near()}, "relation is a Near, which is not a registered relation"),
     ],
 )
 def test_bad_invocations(change, message):

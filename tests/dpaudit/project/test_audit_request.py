@@ -81,18 +81,18 @@ class TestSources:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"command": "cat"}, "SUBJECT and --command are given both or not at all"),
-        ({"target": None}, "SUBJECT and --command are given both or not at all"),
-        ({"target": None, "command": "cat", "settings": ["x=1"]}, "--command has neither"),
-        ({"target": None, "command": "cat", "through_run": True}, "--command has neither"),
+        ({"command": "cat"}, "SUBJECT and --command: exactly one of them"),
+        ({"target": None}, "SUBJECT and --command: exactly one of them"),
+        ({"target": None, "command": "cat", "settings": ["x=1"]}, "leave them out with --command"),
+        ({"target": None, "command": "cat", "through_run": True}, "leave them out with --command"),
         ({"target": None, "command": "cat", "canaries": 9}, "--command is given with --can"),
         ({"canaries": 9, "pair": ("0", "1")}, "--pair is given with --canaries"),
         ({"canaries": 9, "data": "f.csv"}, "--data is given with --canaries"),
         ({"canaries": 9, "runs": 9}, "--runs is given with --canaries"),
         ({"canaries": 9, "through_run": True}, "--through-run is given with --canaries"),
-        ({"canaries": 9, "shadows": 0}, "--shadows and --targets are of an --attack"),
-        ({"canaries": 9, "attack": "one-run", "targets": 2}, "--shadows and --targets are of"),
-        ({"canaries": 9, "claim": "mu = 1"}, "--claim is μ = 1; an audit by canaries tests ε"),
+        ({"canaries": 9, "shadows": 0}, "--shadows and --targets need an --attack"),
+        ({"canaries": 9, "attack": "one-run", "targets": 2}, "--shadows and --targets need"),
+        ({"canaries": 9, "claim": "mu = 1"}, "--claim is μ = 1; an audit with canaries tests ε"),
         ({"attack": "one-run"}, "--attack is given without --canaries"),
         ({"shadows": 0}, "--shadows is given without --canaries"),
         ({"targets": 2}, "--targets is given without --canaries"),
@@ -115,9 +115,9 @@ def test_options_that_have_no_meaning_together(options, message):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"target": "m:X", "exact": True}, "exact, every_pair and code are of a project file"),
-        ({"target": "m:X", "every_pair": True}, "whose attacks name no target"),
-        ({"target": "m:X", "code": "f:f", "pair": PAIR}, "exact, every_pair and code are of"),
+        ({"target": "m:X", "exact": True}, "exact, every_pair and code belong in a project file"),
+        ({"target": "m:X", "every_pair": True}, "where attacks name no target"),
+        ({"target": "m:X", "code": "f:f", "pair": PAIR}, "exact, every_pair and code belong in"),
         ({"target": print, "unit": "user"}, "unit is given for no name; the target is an obj"),
         ({"target": print, "settings": {"x": 1}}, "settings is given for no name"),
         ({"target": "m:X", "claim": 1.0}, "claim is 1.0; it must be a Claim"),
@@ -132,7 +132,7 @@ def test_fields_that_nothing_would_look_at(asked, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"arguments": {"x": 1}}, "audit: arguments must be a table, of the parameters of a fun"),
+        ({"arguments": {"x": 1}}, "audit: arguments must be a table of parameters of the fun"),
         ({"code": "f:f", "pair": [0, 1], "arguments": 3}, "arguments must be a table"),
         ({"code": 3, "pair": [0, 1]}, "code is 3"),
         ({"through_run": True, "exact": True}, "through_run is given with exact, every_pair"),
@@ -189,7 +189,7 @@ def test_keywords_replace_fields():
 def test_fields_without_a_use_are_refused():
     execution = Execution(seed=3)
     assert execution.only("seed", "confidence") is execution
-    with pytest.raises(InputError, match="runs is 70; this audit takes seed, confidence and no"):
+    with pytest.raises(InputError, match="runs is 70; this audit takes seed, confidence, but not"):
         Execution(runs=70).only("seed", "confidence")
 
 

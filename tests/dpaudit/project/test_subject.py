@@ -95,8 +95,8 @@ def test_each_ending_has_its_kind(tmp_path):
         ("a.json", "{", "not JSON"),
         ("a.npy", "no array", "cannot be read"),
         ("a.npy", "", "cannot be read"),
-        ("a.csv", "a,b\n\n1,2\n1\n", "line 4 has 1 cells, and the first has 2"),
-        ("a.csv", "1,2\n1,2,3\n", "line 2 has 3 cells, and the first has 2"),
+        ("a.csv", "a,b\n\n1,2\n1\n", "line 4 has 1 cells, but the first line has 2"),
+        ("a.csv", "1,2\n1,2,3\n", "line 2 has 3 cells, but the first line has 2"),
         ("a.txt", "1", "must end with .json, .csv"),
     ],
 )

@@ -42,7 +42,7 @@ OWNER = {
             ],
             "median": [],
         },
-        "note": "Bounds that are chosen after reading this are no longer public.",
+        "note": "Bounds that somebody chooses after reading this are no longer public.",
     },
 }
 

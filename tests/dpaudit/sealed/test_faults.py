@@ -28,7 +28,7 @@ ENDED = (
     "answer, or used up its time or memory."
 )
 CUSTODIAN_ENDED = "the custodian of the data ended"
-CUSTODIAN_FAILED = "the custodian could not go on"
+CUSTODIAN_FAILED = "the custodian had to stop"
 
 
 @pytest.fixture(scope="module")

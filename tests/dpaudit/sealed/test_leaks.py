@@ -466,7 +466,7 @@ REFUSALS = {
     "OfTheOwner": "file 'out/owner/owner.json' is the owner's alone; it cannot be public.",
     "Code": "code_rows.py' is the table itself; code may not read it.",
     "Foreign": "mechanism is 'unnoisy'",
-    "Disguised": "which is no registered mechanism",
+    "Disguised": "which is not a registered mechanism",
     "JunkClaim": "epsilon is '1'; it must be a finite number of at least 0.",
     "JunkFindings": "finding lacks the key 'severity', which it needs.",
     "JunkFact": "finding is 5; it must be a table.",

@@ -63,7 +63,7 @@ def test_rows_of_numbers_have_them_as_columns(seed: int, tmp_path: Path) -> None
         asked.ledger.sum(asked.data.filter("cost > 3").vector("cost - 1"), at="sum")
         two, same, above, again = [float(step.value) for step in asked.steps]
         clipped = numbers.encode("clip", bound=2)
-        with pytest.raises(InputError, match="encoded; take the rows of them before"):
+        with pytest.raises(InputError, match="encoded; call rows before encode"):
             clipped.rows()
     assert (two, above) == (same, again)
 

@@ -635,14 +635,14 @@ def test_a_fault_of_ours_is_no_reason_to_skip():
 def test_a_machine_without_the_means_says_why(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", "darwin")
-        assert lacking().startswith("runs are sealed on Linux alone, and this is ")
+        assert lacking().startswith("runs can be sealed only on Linux, and this is ")
     with monkeypatch.context() as patch:
         patch.setattr(platform, "machine", lambda: "riscv64")
-        assert lacking() == "runs are sealed on x86_64 and aarch64 alone, and this is riscv64."
+        assert lacking() == "runs can be sealed only on x86_64 and aarch64, and this is riscv64."
     with monkeypatch.context() as patch:
         patch.setattr(sandbox, "LANDLOCK_ABI", 99)
         with pytest.raises(
-            UnsealableError, match=r"^runs are sealed by Landlock ABI 99 .* has \w+\.$"
+            UnsealableError, match=r"^sealing a run needs Landlock ABI 99 .* has \w+\.$"
         ):
             sandbox.confine((), 3, 1, 1)
 

@@ -76,7 +76,9 @@ def test_a_password_keeps_it(tmp_path):
 @pytest.mark.parametrize("there", ["a.pem", "a.pub.pem"])
 def test_nothing_is_overwritten(tmp_path, there):
     (tmp_path / there).write_text("mine")
-    with pytest.raises(InputError, match=r"cannot be made: File exists; give a new path, as no"):
+    with pytest.raises(
+        InputError, match=r"cannot be made: File exists; give a new path, because no"
+    ):
         new_key(tmp_path / "a.pem", None)
     assert [each.name for each in tmp_path.iterdir()] == [there]
     assert (tmp_path / there).read_text() == "mine"
@@ -124,15 +126,15 @@ def test_what_is_no_key_is_one_sentence(tmp_path, content):
     path = tmp_path / "odd.pem"
     path.write_bytes(content)
     for load in (load_public, lambda path: load_private(path, nobody)):
-        with pytest.raises(InputError, match=r"is not one of that half, in PEM; give what"):
+        with pytest.raises(InputError, match=r"is not that half of a key, in PEM; give"):
             load(path)
 
 
 def test_halves_are_not_mixed_up(tmp_path):
     _, public = new_key(tmp_path / "a.pem", None)
-    with pytest.raises(InputError, match="is not one of that half"):
+    with pytest.raises(InputError, match="is not that half of a key"):
         load_public(tmp_path / "a.pem")
-    with pytest.raises(InputError, match="is not one of that half"):
+    with pytest.raises(InputError, match="is not that half of a key"):
         load_private(public, nobody)
     with pytest.raises(InputError, match="does not exist"):
         load_public(Path("none.pem"))

@@ -75,7 +75,7 @@ def test_passwords_come_from_the_environment_or_a_terminal(call, monkeypatch):
 
 def test_every_key_that_is_given_must_have_signed(call):
     path, keys = signed(call, "ana"), ("--key", "ana.pub.pem", "--key", "ben.pub.pem")
-    call("verify", path, *keys).refuses("has not signed it; leave it out, or ask it to.")
+    call("verify", path, *keys).refuses("has not signed it; leave the key out, or have it signed.")
     signed(call, "ben", source=path)
     assert call("verify", path, *keys)[0] == 0
     call("sign", path, "--key", "ben.pem", "-o", path).refuses("has signed it already")
@@ -104,9 +104,9 @@ def test_nothing_is_signed_that_does_not_follow(call):
     words = ("--key", "ana.pem", "-o", "e.dsse.json")
     call("sign", "e.json", *words).refuses("guarantee.epsilon is 0.5; the plan proves 1.")
     for content, told in {
-        "{}": "is no 'dpaudit-certificate/3'; certify it anew.",
-        "[]": "is no 'dpaudit-certificate/3'",
-        '{"schema": "dpaudit-certificate/1"}': "certify it anew",
+        "{}": "is not a 'dpaudit-certificate/3'; certify it again.",
+        "[]": "is not a 'dpaudit-certificate/3'",
+        '{"schema": "dpaudit-certificate/1"}': "certify it again",
         '{"schema": "dpaudit-certificate/3"}': "does not follow the schema",
         '{"payloadType": 1}': "envelope must have payload",
         '{"a": 1, "a": 2}': "twice",
@@ -131,7 +131,7 @@ def test_a_second_signer_does_not_sign_just_anything(call):
     call("sign", "o.dsse.json", "--key", "ana.pem", "-o", "p.dsse.json").refuses(
         "schema is missing"
     )
-    call("verify", "o.dsse.json", "--key", "ben.pub.pem").refuses("'urn:x', and no certificate")
+    call("verify", "o.dsse.json", "--key", "ben.pub.pem").refuses("'urn:x', not a certificate")
 
 
 def test_what_goes_together_is_told(call):
@@ -142,7 +142,7 @@ def test_what_goes_together_is_told(call):
     call("verify", path, "--policy", "p.toml").refuses("no key is given")
     call("verify", "c.json", "--signature", path).refuses("no key is given")
     call("verify", "c.json", *key).refuses("envelope must have payload")
-    call("verify", path, "--key", "ana.pem").refuses("is not one of that half")
+    call("verify", path, "--key", "ana.pem").refuses("is not that half of a key")
     call("verify", path, *key, "--anchor", "a").refuses("without a ledger")
     call("verify", path, *key, "--ledger", "l.jsonl").refuses("does not exist")
     call("verify", path, *key, "--policy", "none.toml").refuses("does not exist")
@@ -152,7 +152,7 @@ def test_what_goes_together_is_told(call):
     call("sign", "c.json", "--key", "ana.pem", "-o", "ben.pem").refuses("was not signed")
     code, out, err = call("verify", path, *key, "--policy", "p.toml")
     assert (code, "refused" in out) == (1, True)
-    assert err == "dpaudit: the closed journal of the run is not there; give it with --ledger.\n"
+    assert err == "dpaudit: the closed journal of the run is missing; give it with --ledger.\n"
     answer = json.loads(call("verify", path, *key, "--policy", "p.toml", "--json")[1])
     assert (answer["valid"], answer["policy"], len(answer["lacks"])) == (False, "not met", 1)
 
@@ -195,12 +195,14 @@ def test_the_head_of_a_journal(call, monkeypatch):
     assert call("verify", "one/ledger.jsonl", "--signature", head, *key)[0] == 0
     call("verify", head, *key, "--anchor", "one.anchor").refuses("give --ledger too")
     both = ("--ledger", "two/ledger.jsonl", "--signature", head)
-    call("verify", "one/ledger.jsonl", *both, *key).refuses("it goes with a certificate")
-    call("verify", head, *key, "--ledger", "two/ledger.jsonl").refuses("is not as it was signed")
+    call("verify", "one/ledger.jsonl", *both, *key).refuses("give it only with a certificate")
+    call("verify", head, *key, "--ledger", "two/ledger.jsonl").refuses(
+        "not the one that was signed"
+    )
     Path("p.toml").write_text("journal = true\n")
-    call("verify", head, *key, "--policy", "p.toml").refuses("journal-head:1', and no certificate")
+    call("verify", head, *key, "--policy", "p.toml").refuses("journal-head:1', not a certificate")
     lines = Path("one/ledger.jsonl").read_bytes().splitlines(keepends=True)
     Path("one/ledger.jsonl").write_bytes(b"".join(lines[:-1]))
-    call("verify", head, *key, *ledger).refuses("shorter, longer or another.")
+    call("verify", head, *key, *ledger).refuses("it is shorter, longer or different.")
     Path("one/ledger.jsonl").write_bytes(b"".join(lines)[:-3])
     call("sign", "one/ledger.jsonl", "--key", "ana.pem", "-o", "x").refuses("was cut off")

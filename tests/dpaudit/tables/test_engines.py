@@ -169,7 +169,7 @@ class TestStoredTables:
     @pytest.mark.parametrize("table", ["alone", "main.alone", "missing", "visits.csv", ""])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
         with pytest.raises(
-            InputError, match=r"not a stored table of the database; of a view, write"
+            InputError, match=r"not a stored table of the database; in place of a view"
         ):
             found_of(DuckDbFile(database, table), duck.Layout("who", COLUMNS[:2]), MEASURES[:1])
 

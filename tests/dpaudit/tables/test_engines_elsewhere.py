@@ -156,14 +156,12 @@ class TestPostgres:
                 "CREATE TABLE made (who text, age int GENERATED ALWAYS AS (7) STORED)"
             )
         for table, unit in (("made", "who"), ("parted", "ctid")):
-            with pytest.raises(InputError, match="declare stored columns alone"):
+            with pytest.raises(InputError, match="declare only stored columns"):
                 sum_of_age(database, table, unit=unit)
 
     @pytest.mark.parametrize("table", ["seen", "kept"])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
-        with pytest.raises(
-            InputError, match=r"is not a stored table of the database; of a view, wri"
-        ):
+        with pytest.raises(InputError, match=r"is not a stored table of the database; in place of"):
             sum_of_age(database, table)
 
     def test_a_foreign_table_is_refused_and_a_table_of_which_one_is_a_part(self, database):
@@ -177,7 +175,7 @@ class TestPostgres:
         assert sum_of_age(database, "guarded") == 12
         reader = database.replace("postgresql://postgres@", "postgresql://reader@")
         assert sum_of_age(reader, "parted") == 12
-        with pytest.raises(InputError, match="by a policy of rows alone"):
+        with pytest.raises(InputError, match="only the rows that a policy allows"):
             sum_of_age(reader, "guarded")
 
     def test_a_public_table_of_the_same_server(self, database, monkeypatch):

@@ -49,12 +49,12 @@ FILES = [
     ("data.colums", {}, "unknown key 'colums'; did you mean 'columns'"),
     ("data.columns", [1], "data needs columns, as columns.age"),
     ("data.columns.G", {"type": "text"}, "column 'G' is declared twice; rename"),
-    ("data.columns.U", {"type": "text"}, "'U' differs from the unit 'u' by capital letters alone"),
+    ("data.columns.U", {"type": "text"}, "'U' differs from the unit 'u' only by capital letters"),
     ("data.join", {"source": "p.csv", "on": "G", "columns": {"z": FINE}}, "join.on 'G' by capital"),
     (
         "data.join",
         {"source": "p.csv", "on": "g", "key": "Z", "columns": {"z": FINE}},
-        "join.key 'Z' by capital letters alone",
+        "join.key 'Z' only by capital letters",
     ),
     ("data.derived", 5, "derived is 5; it must be a table"),
     ("data.derived", {"z": 5}, "derived.z: expression is 5; it must be a text"),
@@ -76,7 +76,7 @@ FILES = [
     ("privacy.groups_per_unit", 2.5, "groups_per_unit is 2.5; it must be an integer"),
     ("privacy.noise", "normal", "noise is 'normal'; it must be one of laplace, gaussian"),
     ("privacy.trust", "nobody", "trust is 'nobody'; it must be one of"),
-    ("privacy.trust", "local", "trust is 'local'; who releases a table sees its rows"),
+    ("privacy.trust", "local", "trust is 'local'; whoever releases a table sees its rows"),
 ]
 COLUMNS = [
     (5, "columns.x: column is 5; it must be a table"),
@@ -95,10 +95,10 @@ COLUMNS = [
     ({"type": "number", "range": [0, 1]}, "step is missing; it must be a finite number above 0"),
     ({"type": "number", "range": [0, 1], "step": 0.3}, "must be a multiple of the step 0.3"),
     ({"type": "number", "range": [0, 1], "values": [1]}, "values is given for a number"),
-    ({"type": "date", "range": ["2020-13-01", "2021-01-01"]}, "must be a date, as 2024-01-31"),
+    ({"type": "date", "range": ["2020-13-01", "2021-01-01"]}, "must be a date, such as 2024-01-31"),
     ({"type": "text", "range": [0, 1]}, "range is given for text values"),
     ({"type": "text", "values": [1]}, "values has 1; they must be texts"),
-    ({"type": "boolean", "values": [True]}, "these are false and true"),
+    ({"type": "boolean", "values": [True]}, "which are false and true"),
     ({"type": "text", "rnage": 1}, "unknown key 'rnage'; did you mean 'range'"),
 ]
 QUERIES = [
@@ -167,7 +167,11 @@ def test_a_claim_that_no_noise_or_any_noise_certifies_is_told_before_data_are_re
     keyless["query"] = [{"keys": "t"}]
     with pytest.raises(InputError, match="needs a δ; state one in the claim"):
         read_release(keyless).plan()
-    with pytest.raises(InputError, match=r"no noise certifies .* claim a larger ε, or ask less"):
+    with pytest.raises(
+        InputError,
+        match=r"no noise certifies .* claim a larger "
+        "ε, or declare fewer",
+    ):
         read_release(changed("privacy.claim", {"epsilon": 0.0})).plan()
 
 
@@ -192,12 +196,16 @@ WRONG = [
     (None, {"sum": "CASE WHEN x > max(x) THEN 0 ELSE x END"}, "bounds known without the data"),
     # rows that are counted once across people
     (None, {"count": True, "where": "row_number() OVER (PARTITION BY t) = 1"}, "sees one row"),
-    (None, {"count": "DISTINCT t"}, "it must be true, of rows count and of units count_units"),
+    (
+        None,
+        {"count": "DISTINCT t"},
+        "it must be true, use count for rows and count_units for units",
+    ),
     # a window that ends at the latest date
     (None, {"count": True, "where": "d > max(d) - 30"}, "bounds known without the data"),
     (None, {"count": True, "where": "d > current_date - 30"}, "write the date as a constant"),
     # keys that follow from the rows
-    (None, {"count": True, "by": "t"}, "release unlisted keys by a query with keys"),
+    (None, {"count": True, "by": "t"}, "release unlisted keys with a query that has keys"),
     ({"type": "integer", "values": "all"}, None, "a list of 1 to 100000 public values"),
     (
         {"type": "text", "values": "SELECT DISTINCT t"},

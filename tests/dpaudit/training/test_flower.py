@@ -189,7 +189,7 @@ def test_the_ledger_draws_the_clients_and_rounds_of_nobody_are_rounds():
     assert 0 in sizes
     assert len(set(sizes)) > 2
     picky = private(update_plan(1.0, 1, sample_rate=0.2), inner=everyone(fraction_train=0.5))
-    with pytest.raises(InputError, match="let it ask all"):
+    with pytest.raises(InputError, match="let the strategy ask all"):
         played(picky, crowd(5))
 
 

@@ -313,7 +313,7 @@ class Silent(torch.nn.Module):
         ({"seed": 2**63}, "at most 9223"),
         ({"compute_loss_func": lambda *_, **__: 0.0}, "compute_loss_func is given; give losses"),
         ({"eval_dataset": "train"}, "eval_dataset is train_dataset"),
-        ({"model": "silent"}, "model gives no logits"),
+        ({"model": "silent"}, "model returns no logits"),
         ({"declared": plan(noise_multiplier=[1.0, 2.0], steps=[3, 3])}, "one DP-SGD at"),
         ({"losses": lambda logits, labels: logits.mean()}, "one for each of the rows"),
     ],

@@ -210,7 +210,9 @@ class TestAtHand:
     @pytest.mark.parametrize("target", [Answers(), Laplace(1.0)])
     def test_what_is_no_function_takes_none(self, target):
         ask = AuditRequest(target, pair=AuditPair(0.0, 1.0), epsilon=1.0, arguments={"by": 2})
-        with pytest.raises(InputError, match=r"arguments are given for \w+, which is no function"):
+        with pytest.raises(
+            InputError, match=r"arguments are given for \w+, which is not a function"
+        ):
             attack(ask)
 
     def test_a_function_needs_a_claim_and_a_pair(self):
@@ -323,7 +325,7 @@ def test_how_long_it_takes_is_told_and_has_a_limit():
     claim, told = Claim(1.0), list[str]()
     limited = partial(run_of, Total(), claim)
     assert limited(limit=1e9, notice=told.append) == limited()
-    assert re.fullmatch(rf"{RUNS.runs} draws a side, at .* s for both sides: .*\.", told[0])
+    assert re.fullmatch(rf"{RUNS.runs} draws on each side, at .* s for both sides: .*\.", told[0])
     with pytest.raises(InputError, match=r"--timeout is 1e-09 s, too few for .*; give more or few"):
         limited(limit=1e-9)
 
@@ -406,7 +408,7 @@ def test_samples_of_the_ledger_are_the_adversary_s_to_know_but_for_one_unit():
 
 
 def test_a_neighbour_must_move_something():
-    with pytest.raises(InputError, match="no neighbour of the data moves what is released"):
+    with pytest.raises(InputError, match="no neighbour of the data changes what is released"):
         run_of(Total(factor=0.0), Claim(1.0))
 
 
@@ -559,7 +561,7 @@ def test_unit_and_relation_are_those_of_the_certificate(code):
     [
         ({}, "--epsilon is missing"),
         ({"claim": "mu = 1", "plan": "plan.toml"}, "--plan is given with a claim"),
-        ({"unit": "user", "plan": "plan.toml"}, "which it states; keep one"),
+        ({"unit": "user", "plan": "plan.toml"}, "which the plan states; keep one"),
         ({"plan": "none.toml"}, "does not exist"),
         ({"claim": "mu = 1", "relation": "add-romove"}, "add-remove"),
         ({"claim": "mu = 1", "unit": "x" * 99}, "unit is"),

@@ -109,7 +109,7 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
 def test_where_the_others_alone_cost_more_no_noise_is_sought(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
-    with pytest.raises(InputError, match="what is not 'sum' alone exceeds"):
+    with pytest.raises(InputError, match="the other invocations alone exceed"):
         calibrate_target(str(path), [], "epsilon = 0.05, delta = 1e-6", at="sum")
 
 
@@ -264,4 +264,4 @@ def test_an_older_file_is_called_what_it_is() -> None:
     made = certify(response_plan(), subject=SubjectRecord("mine"), claim=Claim(1.0))
     assert verification(made).remarks == ()
     (remark,) = verification(replace(made, schema="dpaudit-certificate/2")).remarks
-    assert "of dpaudit-certificate/2, in which no premise rests on another" in remark
+    assert "of dpaudit-certificate/2, which does not say on what each premise rests" in remark

@@ -209,7 +209,7 @@ def test_what_no_auditor_can_attack_says_so(project):
     ("subject", "missing"),
     [
         (entry("x", "laplace.toml"), "a plan file has no code; list a [[subject.audit]]"),
-        (entry("x", "code.py:Sum", "audit = []"), "lists none; take audit = [] away"),
+        (entry("x", "code.py:Sum", "audit = []"), "lists none; remove audit = []"),
         (entry("x", "code.py:NothingProved"), "state a claim"),
         (entry("x", "code.py:Sum"), ""),
     ],

@@ -42,7 +42,7 @@ def test_files_of_others_stay(project):
     reports = project.root / "reports"
     reports.mkdir()
     (reports / "a.json").write_text("{}")
-    with pytest.raises(InputError, match=r"a\.json' exists and was not written by dpaudit"):
+    with pytest.raises(InputError, match=r"a\.json' exists but was not written by dpaudit"):
         project(entry("a", "laplace.toml"))
     project(entry("a", "code.py:Leaves"))  # a row that fails removes its own files alone
     assert visible(reports) == ["a.json", "badge.svg", "index.html", "index.md"]

@@ -142,7 +142,7 @@ def test_a_report_shows_numbers_with_intervals(released, tmp_path, ending):
     owned = with_owner(certificate, files["owner.json"])
     shown = render_to(owned, tmp_path / f"owner{ending}").read_text()
     assert "without bounds" in shown
-    assert "Bounds that are chosen after reading this are no longer public." in shown
+    assert "Bounds that somebody chooses after reading this are no longer public." in shown
 
 
 def test_a_second_release_into_a_folder_is_refused_before_anything_is_read(released, path):
@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_a_charge(path, tmp_pa
 def test_a_full_disk_is_refused_before_a_charge(path, tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("dpaudit.workflow.results.shutil.disk_usage", lambda _: usage)
-    with pytest.raises(InputError, match=r"less than 64 MiB of room; make room"):
+    with pytest.raises(InputError, match=r"less than 64 MiB of free space; make space"):
         release_table(path, tmp_path / "out", charging=NeverCharged())
 
 
@@ -321,8 +321,8 @@ ROW = ("run", "results", 0, "rows", 0)
 EDITS = {
     "no results": (changed(("run", "results"), []), "0 results of queries"),
     "one query less": (lambda r: r["run"]["results"].pop(), "2 results of queries, and .* 3"),
-    "another query": (changed(("run", "results", 0, "query"), "deaths"), "which is no query"),
-    "queries in another order": (lambda r: r["run"]["results"].reverse(), "which is no query"),
+    "another query": (changed(("run", "results", 0, "query"), "deaths"), "which is not a query"),
+    "queries in another order": (lambda r: r["run"]["results"].reverse(), "which is not a query"),
     "a cell of more columns": (changed((*ROW, "cell"), ["=A1", "f"]), "a row of 'visits'"),
     "a cell that stands twice": (
         lambda r: r["run"]["results"][0]["rows"].append(r["run"]["results"][0]["rows"][0]),
@@ -340,7 +340,7 @@ EDITS = {
         changed(("run", "ledger", "samplers"), {"opendp 9, exact": 9}),
         "not draw as often as its ledger counts",
     ),
-    "a seed": (changed(("seed",), 7), "differ on whether it was seeded"),
+    "a seed": (changed(("seed",), 7), "disagree on whether it had a seed"),
 }
 
 
@@ -368,14 +368,14 @@ def experiment(path, tmp_path_factory):
     ("edit", "said"),
     [
         (lambda r: r.update(findings=[]), "lack 'seeded-noise', which follows from the run"),
-        (lambda r: r.update(seed=None), "differ on whether it was seeded"),
+        (lambda r: r.update(seed=None), "disagree on whether it had a seed"),
         (lambda r: r["run"]["ledger"].update(seeded=False), "lack 'float-sampler'"),
         (
             lambda r: (
                 r.update(seed=None, findings=r["findings"] + [r["findings"][0] | FLOATS]),
                 r["run"]["ledger"].update(seeded=False),
             ),
-            "differ on whether it was seeded",
+            "disagree on whether it had a seed",
         ),
     ],
 )

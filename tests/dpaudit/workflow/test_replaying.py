@@ -155,7 +155,7 @@ def test_an_instance_is_replayed_with_its_own_fields(tmp_path, capsys):
 
 
 def test_an_unknown_neighbour_is_refused():
-    with pytest.raises(InputError, match="leave --neighbour out"):
+    with pytest.raises(InputError, match="leave it out"):
         list(replay_subject(f"{HERE}:Right", neighbour="another one"))
 
 

@@ -135,7 +135,7 @@ def test_a_seal_is_of_a_run_or_of_made_up_rows(project):
         verify(replace(tried, seal=replace(tried.seal, made_up=None)))
     ran, _ = run_subject(NAME, (), None, 1, Path("out"))
     assert ran.seal.made_up is None
-    with pytest.raises(TamperedError, match=r"seal\.made_up is stated beside a run"):
+    with pytest.raises(TamperedError, match=r"seal\.made_up is stated together with a run"):
         verify(replace(ran, seal=replace(ran.seal, made_up="synthetic 200")))
 
 
@@ -210,7 +210,7 @@ def test_as_a_test(project):
     assert assert_certified(NAME, rows=0).seal is None
     from counts import Visits
 
-    with pytest.raises(PrivacyViolationError, match="holds handles of its data and no rows"):
+    with pytest.raises(PrivacyViolationError, match="holds handles and no rows"):
         assert_rehearsed(Visits())
     with pytest.raises(InputError, match="nothing to rehearse or replay"):
         list(replay_subject(NAME))

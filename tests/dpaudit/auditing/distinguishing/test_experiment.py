@@ -176,7 +176,7 @@ class TestProcesses:
         with pytest.raises(InconclusiveError, match=how) as caught:
             self.audited(one_sided, **settings)
         assert re.search(r" in runs \d+ to \d+ on x'", str(caught.value))
-        assert "may tell the neighbours apart" in str(caught.value)
+        assert "may distinguish the neighbours" in str(caught.value)
         assert "\n" not in str(caught.value)
 
     def test_an_end_on_both_sides_is_inconclusive_in_workers_too(self):
@@ -378,7 +378,7 @@ def test_a_chunk_without_room_leaves_no_half(journal):
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 99, limits[1]))
         try:
-            with pytest.raises(JournalError, match=r"cannot be written: .*; the chunks"):
+            with pytest.raises(JournalError, match=r"cannot be written: .*; the runs"):
                 trials.append(0, 1, (some, some))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -325,7 +325,7 @@ def test_private_keys_have_no_transcript():
     counting = Routine(
         towns_plan(), lambda data, ledger, rng: ledger.stable_histogram(data, at="towns")
     )
-    with pytest.raises(UnsupportedError, match="no transcript holds private keys"):
+    with pytest.raises(UnsupportedError, match="a transcript cannot hold private keys"):
         audit_transcript(counting, AuditPair(["Ulm"], ["Ulm", "Aix"]), epsilon=1.0, delta=1e-3)
 
 

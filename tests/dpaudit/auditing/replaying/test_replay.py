@@ -165,8 +165,8 @@ def test_a_node_of_the_tree_that_is_noised_twice_is_named():
     (finding,) = replay(tree([*nodes, (0, 2)]), leaves, other).findings
     assert finding.rule == "touched-too-often"
     assert "'release 7 of 0-2'" in finding.message
-    assert "moves at most 3" in finding.message
-    assert "In all it moves 4" in finding.message
+    assert "changes at most 3" in finding.message
+    assert "In all it changes 4" in finding.message
 
 
 def test_groups_that_are_not_disjoint_are_found():

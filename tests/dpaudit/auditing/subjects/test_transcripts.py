@@ -222,7 +222,7 @@ def test_what_is_sampled_or_contributes_more_than_stated_is_refuted():
 
 @pytest.mark.parametrize("extra", [lambda rng: True, lambda rng: rng.random() < RATE])
 def test_units_that_enter_unsampled_are_told(extra):
-    with pytest.raises(InputError, match="though the unit is in no sample"):
+    with pytest.raises(InputError, match="although the unit is in no sample"):
         find_hidden(sums(extra=extra, steps=40), AuditPair(ROWS, {**ROWS, "user 8": 0.0}), 0)
 
 

@@ -57,7 +57,7 @@ def test_a_release_from_request_to_end(book, monkeypatch):
     assert json.loads(book("reserve", "plan.toml", *told, "--json")[1])["releases"] == [made]
     book("status", "--plan", "plan.toml").says(0, "25 %", "3 ×", "scale = 1.33334")
     book("close", "R3", "--abandon", "not needed").refuses(
-        "abandoned it would stay charged. If nothing ran, use --withdraw"
+        "if abandoned, it stays charged. If nothing ran, use --withdraw"
     )
     book("close", "R3", "--withdraw", "not needed").says(0, "its whole charge was given back")
     assert "4 ×" in book("status", "--plan", "plan.toml")[1]
@@ -164,7 +164,7 @@ def test_several_data_sets(book):
 def test_no_password_is_typed_where_the_list_of_processes_shows_it(call, monkeypatch, url, words):
     code, out, err = call(*words, "--book", url)
     assert code == 3
-    assert "which the list of processes shows" in " ".join(err.split())
+    assert "which the list of processes would show" in " ".join(err.split())
     assert "hers" not in out + err
     if words == ("book", "status"):
         monkeypatch.setenv("DPAUDIT_BOOK", url)

@@ -208,8 +208,8 @@ def asked(op: str, **request: Any) -> Attempt:
     return lambda data, ledger, path: data._ask({"op": op} | request)
 
 
-short("no such handle", "rows; take a handle", asked("count", of=99, at="visits"))
-short("negative handle", "rows; take a handle", asked("count", of=-1, at="visits"))
+short("no such handle", "rows; give a handle", asked("count", of=99, at="visits"))
+short("negative handle", "rows; give a handle", asked("count", of=-1, at="visits"))
 short("truth as handle", "must be of another type", asked("count", of=True, at="visits"))
 short("the ledger's insides", "there is no operation", asked("__getattribute__", of=0))
 short("the owner's numbers", "there is no operation", asked("owner", of=0))

@@ -81,11 +81,11 @@ def half(parameters, example):
         ({"data": np.zeros(3, dtype=">f4")}, "data has a ndarray; it must be a dense tensor"),
         ({"data": torch.zeros(0, 3)}, "data has no rows"),
         ({"loss": 5}, "raised TypeError"),
-        ({"data": (torch.zeros(2), torch.zeros(3))}, "data has tensors of several lengths"),
-        ({"data": ()}, "data has tensors of several lengths, or none"),
+        ({"data": (torch.zeros(2), torch.zeros(3))}, "tensors of different lengths"),
+        ({"data": ()}, "data has no tensors, or tensors of different lengths"),
         ({"parameters": 5}, "parameters is a int; it must be a module, or a mapping"),
         ({"parameters": {"w": 1.0}}, "parameters has a float at 'w'; it must be a tensor"),
-        ({"parameters": nn.Identity()}, "parameters has none that is trained"),
+        ({"parameters": nn.Identity()}, "no parameter is trained"),
         ({"parameters": {"w": torch.zeros(3).half()}}, "parameters has torch.float16 at 'w'"),
         (
             {"parameters": {"w": torch.zeros(3), "v": torch.zeros(3).double()}},
@@ -96,8 +96,8 @@ def half(parameters, example):
         ({"divisor": 0}, "divisor is 0; it must be a finite number above 0"),
         ({"chunk": 0}, "chunk is 0; it must be an integer of at least 1"),
         ({"seed": -1}, "seed is -1"),
-        ({"clip_norm": 1.0}, "clip_norm and adaptive are given one without the other"),
-        ({"adaptive": Adaptive()}, "clip_norm and adaptive are given one without the other"),
+        ({"clip_norm": 1.0}, "clip_norm and adaptive belong together"),
+        ({"adaptive": Adaptive()}, "clip_norm and adaptive belong together"),
         ({"most_rows": 3}, "most_rows is given without users"),
         ({"users": ["a", "b", "c"]}, "most_rows is missing"),
         ({"users": ["a", "b"], "most_rows": 2}, "users has more or fewer names"),
@@ -126,7 +126,7 @@ def half(parameters, example):
                     Invocation.bounded(Gaussian(1.0), Contribution(1.0), *ABOUT, at="gradient")
                 )
             },
-            "is bounded by the ledger's own sum",
+            "which only the ledger's own sum bounds",
         ),
         ({"plan": use(Gaussian(1.0), 1e-13)}, "clip norm is 1e-13; it must be between"),
         ({"plan": use(Gaussian(1.0), count=2, total=6)}, "has 2 releases of a unit among 6"),
@@ -143,11 +143,11 @@ def half(parameters, example):
         ),
         (
             {"plan": use(stream(), sampling=CyclicPoissonSampling(0.5, 3))},
-            "declared with cyclic-poisson sampling, which no training draws",
+            "declared with cyclic-poisson sampling, which a training cannot draw",
         ),
         (
             {"plan": use(stream(passes=1))},
-            "declares 1 participations 3 steps apart; .* make them 2",
+            "declares 1 participations 3 steps apart; .* they are 2",
         ),
     ],
     ids=lambda each: str(each)[:40] if isinstance(each, str) else "",

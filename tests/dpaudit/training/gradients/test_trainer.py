@@ -255,7 +255,7 @@ def test_the_divisor_is_public():
     assert trainer(POISSON, torch.eye(40)).divisor == 10.0
     protected = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=1)
     assert trainer(protected, divisor=8).divisor == 8.0
-    with pytest.raises(Exception, match="divisor is missing; how many units there are is prot"):
+    with pytest.raises(Exception, match="divisor is missing; the number of units is prot"):
         trainer(protected)
 
 
@@ -552,7 +552,7 @@ def test_a_step_that_was_cut_off_is_not_made_again():
     with pytest.raises(KeyboardInterrupt):
         next(made)
     fails = False
-    with pytest.raises(ClosedLedgerError, match="a step was cut off before its noise"):
+    with pytest.raises(ClosedLedgerError, match="a step was interrupted before its noise"):
         next(made)
     assert len(made.ledger) == 1
 
@@ -628,7 +628,7 @@ def test_a_stream_cannot_go_on(tmp_path):
     next(Trainer(direct, weights(), torch.eye(3), ledger))
     ledger.journal.release()
     resumed = Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise())
-    with pytest.raises(Exception, match="begun already, and its noise is in no journal"):
+    with pytest.raises(Exception, match="already begun, and no journal keeps its noise"):
         next(Trainer(direct, weights(), torch.eye(3), resumed))
 
 
@@ -662,8 +662,8 @@ def test_adaptive_sum_and_count_are_one_release_of_length_one():
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (POISSON, "counts the units of a step, also those that add no gradient"),
-        (correlated(), "adaptive is given for correlated noise"),
+        (POISSON, "also counts units that add no gradient"),
+        (correlated(), "adaptive is given, but correlated noise"),
     ],
 )
 def test_where_the_clip_norm_cannot_follow(plan, words):

@@ -71,9 +71,9 @@ def test_many_examples_tell_more_than_one():
         (lambda: RangeScores(single, trim=1.0), "trim is 1"),
         (lambda: RangeScores(single, trim=-0.1), "trim is -0.1"),
         (lambda: RangeScores(single)(MASK, RNG), r"scores has shape \(3,\); it must be \(3, poi"),
-        (lambda: DatasetScores(single, [0, 2]), "owners is wrong"),
-        (lambda: DatasetScores(single, [1, 2]), "owners is wrong"),
-        (lambda: DatasetScores(single, [0.5]), "owners is wrong"),
+        (lambda: DatasetScores(single, [0, 2]), "owners has a gap"),
+        (lambda: DatasetScores(single, [1, 2]), "owners has a gap"),
+        (lambda: DatasetScores(single, [0.5]), "owners has a gap"),
         (lambda: DatasetScores(single, [0, 1])(MASK, RNG), "there are 3 canaries and 2 data sets"),
         (
             lambda: DatasetScores(lambda mask, rng: mask[1:] * 1.0, [0, 1, 2])(MASK, RNG),

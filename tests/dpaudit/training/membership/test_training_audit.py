@@ -106,7 +106,7 @@ def test_the_answer_says_what_is_shown_and_what_is_assumed(capsys):
         ("leaves", 3, "train raised SystemExit in model 0"),
         ("noisy --arg noise=-1", 3, "train raised ValueError"),
         ("noisy --attack guess", 3, "attack is 'guess'"),
-        ("noisy --shadows 5", 3, "--shadows and --targets are of an --attack"),
+        ("noisy --shadows 5", 3, "--shadows and --targets need an --attack"),
         ("noisy --runs 5", 3, "--runs is given with --canaries"),
         ("noisy --pair 0 1", 3, "--pair is given with --canaries"),
         ("noisy --delta 2", 3, "delta is 2"),
@@ -128,7 +128,7 @@ def test_whatever_code_or_words_are_wrong_is_one_sentence(line, code, words, cap
         ("noisy --canaries 2.5 --epsilon 1", "'2.5' is not a whole number"),
         ("noisy --canaries -3 --epsilon 1", "'-3' is below 0"),
         ("noisy --canaries 50", "--epsilon is missing"),
-        ("noisy --canaries 50 --claim 'mu = 1'", "an audit by canaries tests ε and δ"),
+        ("noisy --canaries 50 --claim 'mu = 1'", "an audit with canaries tests ε and δ"),
         ("noisy --attack rmia --epsilon 1", "--attack is given without --canaries"),
     ],
 )

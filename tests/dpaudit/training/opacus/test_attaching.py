@@ -706,7 +706,7 @@ def test_attaching_twice_is_refused():
     engine = PrivacyEngine(accountant="rdp")
     ledger = Ledger(plan())
     attach(engine, ledger)
-    with pytest.raises(InputError, match="engine is attached already"):
+    with pytest.raises(InputError, match="engine is already attached"):
         attach(engine, Ledger(plan()))
     _, optimizer, _ = private(engine)
     with pytest.raises(InputError, match="optimizer is attached already"):
@@ -728,7 +728,7 @@ def test_attach_names_what_is_wrong():
         attach(optimizer, ledger.plan)
     with pytest.raises(InputError, match="the ledger's plan declares 'gradient'"):
         attach(optimizer, ledger, loader, at="gradients")
-    with pytest.raises(InputError, match="one optimizer has one label"):
+    with pytest.raises(InputError, match="give one label for one optimizer"):
         attach(optimizer, ledger, loader, at=["gradient"])
     with pytest.raises(InputError, match="data_loader is"):
         attach(optimizer, ledger, [1, 2])

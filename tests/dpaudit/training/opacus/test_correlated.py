@@ -164,7 +164,7 @@ def test_one_pass_too_many_is_refused():
     declared = plan(passes=2)
     training, parts = private(opened(declared))
     train(parts, 2)
-    with pytest.raises(PlanMismatchError, match="has had them"):
+    with pytest.raises(PlanMismatchError, match="has used all of them"):
         train(parts, 1)
     assert len(training.steps) == 2 * STEPS
 
