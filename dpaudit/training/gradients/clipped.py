@@ -145,7 +145,9 @@ class ClippedSums:
     def total(
         self, places: Places, norm: float, *, counted: bool = True, seed: int | None = None
     ) -> tuple[Floats, int]:
-        """Return the sum over units of their clipped gradients, and how many were not clipped.
+        """Return the sum over units of their clipped gradients, and how many more were not clipped.
+
+        A unit without examples adds to neither, as one that is absent.
 
         Args:
             places: of the units, in whatever order; of none the sum is 0.
@@ -154,10 +156,11 @@ class ClippedSums:
             seed: of what the loss draws; by the system where not given.
 
         Returns:
-            A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
+            A vector of :attr:`size` entries, parameter by parameter, and the number of units that
+            were not clipped less that of those that were; both private.
         """
         total, parameters = np.zeros(self.size), self._detached()
-        unclipped, places = 0, self._examples.present(places)
+        balance, places = 0, self._examples.present(places)
         with drawn_by(secret_seed() if seed is None else seed, self.device):
             for start in range(0, len(places), self.chunk):
                 here = places[start : start + self.chunk]
@@ -165,8 +168,9 @@ class ClippedSums:
                 padded[: len(here)] = here
                 added, own = self._clipped(parameters, padded, len(here), norm)
                 total += added.numpy(force=True)
-                unclipped += int((own <= norm * (1 - MARGIN)).sum()) if counted else 0
-        return total, unclipped
+                unclipped = int((own <= norm * (1 - MARGIN)).sum())
+                balance += 2 * unclipped - len(here) if counted else 0
+        return total, balance
 
     def _clipped(
         self, parameters: Mapping[str, Any], places: Places, real: int, norm: float

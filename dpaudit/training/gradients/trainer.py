@@ -234,9 +234,9 @@ class Trainer(LedgerTraining):
         if self.adaptive is None or norm is None:
             total, _ = self._sums.total(batch.places, bound, counted=False, seed=seed)
             return self._released(batch, total)
-        total, unclipped = self._sums.total(batch.places, norm, seed=seed)
+        total, balance = self._sums.total(batch.places, norm, seed=seed)
         of_sum = self.adaptive.of_sum * bound / norm
-        signs = self.adaptive.share * bound * (2 * unclipped - len(batch.places))
+        signs = self.adaptive.share * bound * balance
         noisy = self._released(batch, np.append(total * of_sum, signs))
         moved = self.adaptive.moved(norm, float(noisy[-1]) / bound, self.divisor)
         self.clip_norm = min(max(moved, NORMS[0]), NORMS[1])

@@ -187,6 +187,33 @@ def test_units_are_sampled_and_the_clip_norm_follows_where_it_is_asked_to(tmp_pa
         assert len(asked.ledger) == 8
 
 
+@pytest.mark.parametrize("scale", [0.1, 3.0], ids=["unclipped", "clipped"])
+def test_a_unit_of_the_roster_without_rows_is_not_counted_where_the_norm_follows(
+    tmp_path: Path, scale: float
+) -> None:
+    """It is drawn like all others; counted as clipped, it would move by twice its sign."""
+    columns = {"a": {"type": "number", "range": [-4, 4], "step": 0.25}}
+    rows = [{"who": f"u{n}", "a": "1"} for n in range(4)]
+    declared = Gaussian(1.0), 1.0, PrivacyUnit("who"), AddRemove(), TrustModel.CENTRAL
+    plan = Plan.of(Invocation(*declared, at="gradient"))
+    found = []
+    for each in (rows, rows[1:]):
+        roster = [row["who"] for row in rows]
+        with held(tmp_path, each, plan, columns=columns, roster=roster) as asked:
+            trainer = SealedTrainer(
+                lambda p, a: (p["t"] * a).sum() * scale,
+                {"t": torch.zeros(1).double()},
+                asked.data.group_rows(1).vector("a"),
+                asked.ledger,
+                divisor=4,
+                adaptive=Adaptive(share=0.6),
+                clip_norm=1.0,
+            )
+            next(trainer)
+            found.append(np.asarray(asked.steps[0].value))
+    assert 0.6 <= np.linalg.norm(found[0] - found[1]) <= 1
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
