@@ -97,14 +97,18 @@ class ClippedSums:
         self._try([*known, *([] if model is None else [model])])
 
     def _try(self, models: list[nn.Module]) -> None:
-        """Map the loss over made-up units, so that what fails tells of no example."""
+        """Clip gradients of made-up units and add them, so that what fails tells of no example.
+
+        All that is done with units of the data is done with these: a table may have none, and what
+        fails for those of others alone would tell that it has some.
+        """
         with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
             made = self._examples.zeros(self.chunk, self.device, self.dtype)
         modules = list(dict.fromkeys(each for model in models for each in model.modules()))
         before = [_tensors(each) for each in modules]
         try:
             with foreign("the loss, of an example of zeros,", public=True):
-                self._gradients(self._detached(), made)
+                self._clipped(self._detached(), made, self.chunk, 1.0)
         except DpAuditError as error:
             if isinstance(error, InputError) and _NO_NUMBER in str(error):
                 raise InputError(str(error)) from None
@@ -166,22 +170,22 @@ class ClippedSums:
                 here = places[start : start + self.chunk]
                 padded = np.full(self.chunk, here[0])
                 padded[: len(here)] = here
-                added, own = self._clipped(parameters, padded, len(here), norm)
+                try:
+                    chunk = self._examples.chunk(padded, self.device, self.dtype)
+                    added, own = self._clipped(parameters, chunk, len(here), norm)
+                except Exception:
+                    with foreign("the loss"):  # its words may show an example
+                        raise
                 total += added.numpy(force=True)
                 unclipped = int((own <= norm * (1 - MARGIN)).sum())
                 balance += 2 * unclipped - len(here) if counted else 0
         return total, balance
 
     def _clipped(
-        self, parameters: Mapping[str, Any], places: Places, real: int, norm: float
+        self, parameters: Mapping[str, Any], chunk: Any, real: int, norm: float
     ) -> tuple[Any, Any]:
         """The sum over the first units of a chunk, and their norms."""
-        try:
-            chunk = self._examples.chunk(places, self.device, self.dtype)
-            made = self._gradients(parameters, chunk)
-        except Exception:
-            with foreign("the loss"):  # its words may show an example
-                raise
+        made = self._gradients(parameters, chunk)
         rows = [made[name].reshape(self.chunk, -1) for name in parameters]
         if self.chunk == 1:  # in fewer calls
             rows = [torch.cat(rows, 1)]

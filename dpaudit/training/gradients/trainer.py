@@ -55,6 +55,7 @@ from dpaudit.training.gradients.batches import (
 from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats, Loss
 from dpaudit.training.gradients.draws import public_seed, secret_seed
 from dpaudit.training.gradients.examples import Examples, usual_chunk
+from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.reach import held_data
 
 _found = FindingTable(__name__)
@@ -134,7 +135,9 @@ class Trainer(LedgerTraining):
         made = isinstance(data, Examples)
         examples = data if made else Examples(data, users, most=most_rows)
         examples.require_unit(self.declared[0].unit)
-        if (name := held_data(loss, examples.leaves)) is not None:
+        # A graph holds no data; whether its constants equal them is not to be told.
+        name = None if isinstance(loss, Graph) else held_data(loss, examples.leaves)
+        if name is not None:
             raise InputError(
                 f"loss reads the data of all units, as {name!r:.60}; let it read its parameters "
                 "and its one example, and release what it needs of others by the ledger."
