@@ -97,14 +97,18 @@ class ClippedSums:
         self._try([*known, *([] if model is None else [model])])
 
     def _try(self, models: list[nn.Module]) -> None:
-        """Map the loss over made-up units, so that what fails tells of no example."""
+        """Clip gradients of made-up units and add them, so that what fails tells of no example.
+
+        All that is done with units of the data is done with these: a table may have none, and what
+        fails for those of others alone would tell that it has some.
+        """
         with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
             made = self._examples.zeros(self.chunk, self.device, self.dtype)
         modules = list(dict.fromkeys(each for model in models for each in model.modules()))
         before = [_tensors(each) for each in modules]
         try:
             with foreign("the loss, of an example of zeros,", public=True):
-                self._gradients(self._detached(), made)
+                self._clipped(self._detached(), made, self.chunk, 1.0)
         except DpAuditError as error:
             if isinstance(error, InputError) and _NO_NUMBER in str(error):
                 raise InputError(str(error)) from None
@@ -145,7 +149,9 @@ class ClippedSums:
     def total(
         self, places: Places, norm: float, *, counted: bool = True, seed: int | None = None
     ) -> tuple[Floats, int]:
-        """Return the sum over units of their clipped gradients, and how many were not clipped.
+        """Return the sum over units of their clipped gradients, and how many more were not clipped.
+
+        A unit without examples adds to neither, as one that is absent.
 
         Args:
             places: of the units, in whatever order; of none the sum is 0.
@@ -154,30 +160,32 @@ class ClippedSums:
             seed: of what the loss draws; by the system where not given.
 
         Returns:
-            A vector of :attr:`size` entries, parameter by parameter, and a number; both private.
+            A vector of :attr:`size` entries, parameter by parameter, and the number of units that
+            were not clipped less that of those that were; both private.
         """
         total, parameters = np.zeros(self.size), self._detached()
-        unclipped, places = 0, self._examples.present(places)
+        balance, places = 0, self._examples.present(places)
         with drawn_by(secret_seed() if seed is None else seed, self.device):
             for start in range(0, len(places), self.chunk):
                 here = places[start : start + self.chunk]
                 padded = np.full(self.chunk, here[0])
                 padded[: len(here)] = here
-                added, own = self._clipped(parameters, padded, len(here), norm)
+                try:
+                    chunk = self._examples.chunk(padded, self.device, self.dtype)
+                    added, own = self._clipped(parameters, chunk, len(here), norm)
+                except Exception:
+                    with foreign("the loss"):  # its words may show an example
+                        raise
                 total += added.numpy(force=True)
-                unclipped += int((own <= norm * (1 - MARGIN)).sum()) if counted else 0
-        return total, unclipped
+                unclipped = int((own <= norm * (1 - MARGIN)).sum())
+                balance += 2 * unclipped - len(here) if counted else 0
+        return total, balance
 
     def _clipped(
-        self, parameters: Mapping[str, Any], places: Places, real: int, norm: float
+        self, parameters: Mapping[str, Any], chunk: Any, real: int, norm: float
     ) -> tuple[Any, Any]:
         """The sum over the first units of a chunk, and their norms."""
-        try:
-            chunk = self._examples.chunk(places, self.device, self.dtype)
-            made = self._gradients(parameters, chunk)
-        except Exception:
-            with foreign("the loss"):  # its words may show an example
-                raise
+        made = self._gradients(parameters, chunk)
         rows = [made[name].reshape(self.chunk, -1) for name in parameters]
         if self.chunk == 1:  # in fewer calls
             rows = [torch.cat(rows, 1)]

@@ -55,6 +55,7 @@ from dpaudit.training.gradients.batches import (
 from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats, Loss
 from dpaudit.training.gradients.draws import public_seed, secret_seed
 from dpaudit.training.gradients.examples import Examples, usual_chunk
+from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.reach import held_data
 
 _found = FindingTable(__name__)
@@ -134,7 +135,9 @@ class Trainer(LedgerTraining):
         made = isinstance(data, Examples)
         examples = data if made else Examples(data, users, most=most_rows)
         examples.require_unit(self.declared[0].unit)
-        if (name := held_data(loss, examples.leaves)) is not None:
+        # A graph holds no data; whether its constants equal them is not to be told.
+        name = None if isinstance(loss, Graph) else held_data(loss, examples.leaves)
+        if name is not None:
             raise InputError(
                 f"loss reads the data of all units, as {name!r:.60}; let it read only its "
                 "parameters and its one example, and release what it needs about others "
@@ -237,9 +240,9 @@ class Trainer(LedgerTraining):
         if self.adaptive is None or norm is None:
             total, _ = self._sums.total(batch.places, bound, counted=False, seed=seed)
             return self._released(batch, total)
-        total, unclipped = self._sums.total(batch.places, norm, seed=seed)
+        total, balance = self._sums.total(batch.places, norm, seed=seed)
         of_sum = self.adaptive.of_sum * bound / norm
-        signs = self.adaptive.share * bound * (2 * unclipped - len(batch.places))
+        signs = self.adaptive.share * bound * balance
         noisy = self._released(batch, np.append(total * of_sum, signs))
         moved = self.adaptive.moved(norm, float(noisy[-1]) / bound, self.divisor)
         self.clip_norm = min(max(moved, NORMS[0]), NORMS[1])

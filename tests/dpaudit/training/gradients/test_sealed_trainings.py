@@ -15,7 +15,7 @@ from torch import nn
 from torch.func import functional_call, grad
 from torch.nn.functional import cross_entropy, embedding
 
-from dpaudit import AddRemove, Gaussian, Invocation, Plan, PrivacyUnit, TrustModel
+from dpaudit import AddRemove, Gaussian, Invocation, Ledger, Plan, PrivacyUnit, TrustModel
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
@@ -23,6 +23,7 @@ from dpaudit.training.gradients.clipped import ClippedSums
 from dpaudit.training.gradients.examples import UnitRows
 from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.tracing import traced
+from dpaudit.training.gradients.trainer import Trainer
 from dpaudit.workflow.running import run_subject
 from dpaudit.workflow.verifying import verify_file
 
@@ -187,6 +188,33 @@ def test_units_are_sampled_and_the_clip_norm_follows_where_it_is_asked_to(tmp_pa
         assert len(asked.ledger) == 8
 
 
+@pytest.mark.parametrize("scale", [0.1, 3.0], ids=["unclipped", "clipped"])
+def test_a_unit_of_the_roster_without_rows_is_not_counted_where_the_norm_follows(
+    tmp_path: Path, scale: float
+) -> None:
+    """It is drawn like all others; counted as clipped, it would move by twice its sign."""
+    columns = {"a": {"type": "number", "range": [-4, 4], "step": 0.25}}
+    rows = [{"who": f"u{n}", "a": "1"} for n in range(4)]
+    declared = Gaussian(1.0), 1.0, PrivacyUnit("who"), AddRemove(), TrustModel.CENTRAL
+    plan = Plan.of(Invocation(*declared, at="gradient"))
+    found = []
+    for each in (rows, rows[1:]):
+        roster = [row["who"] for row in rows]
+        with held(tmp_path, each, plan, columns=columns, roster=roster) as asked:
+            trainer = SealedTrainer(
+                lambda p, a: (p["t"] * a).sum() * scale,
+                {"t": torch.zeros(1).double()},
+                asked.data.group_rows(1).vector("a"),
+                asked.ledger,
+                divisor=4,
+                adaptive=Adaptive(share=0.6),
+                clip_norm=1.0,
+            )
+            next(trainer)
+            found.append(np.asarray(asked.steps[0].value))
+    assert 0.6 <= np.linalg.norm(found[0] - found[1]) <= 1
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -277,6 +305,38 @@ def test_no_request_reads_a_row_or_ends_the_run(tmp_path: Path, change: Any) -> 
         assert "error" in said
         assert "\n" not in said["error"]
         assert not asked.steps
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_what_fails_for_any_unit_is_refused_of_a_table_without_rows(
+    tmp_path: Path, most: int
+) -> None:
+    """A run that ended with the first unit would tell that somebody is among the rows."""
+    for rows in (ROWS, []):
+        with held(tmp_path, rows, plan_of(1), columns=COLUMNS) as asked:
+            words = [asked.data.group_rows(most).vector("word")]
+
+            def loss(parameters: Any, example: Any) -> Any:
+                return embedding(example[0], parameters["w"], sparse=True).sum()
+
+            request = request_of(asked, loss, {"w": torch.ones(4, 3)}, words)
+            assert "sparse" in asked.operations.answer(request)["error"]
+
+
+def test_constants_of_a_loss_are_not_compared_with_the_data() -> None:
+    """Whether they are equal would be told by the end of the run, without noise."""
+
+    class Guess(Graph):
+        def __call__(self, parameters: Any, example: Any) -> Any:
+            return self._computed(parameters, example) + 0 * self.constants[0].sum()
+
+    own, zeros = {"t": torch.zeros(1)}, [torch.zeros(())]
+    record = traced(lambda p, e: (p["t"] * e[0]).sum(), own, zeros, list)
+    graph, _ = Graph.read(record, own, zeros)
+    examples = UnitRows([torch.ones(4)], np.arange(4), list("abcd"), 1)
+    guess = Guess((torch.ones(4),), graph.nodes, graph.result)
+    ledger = Ledger(plan_of(1), rng=np.random.default_rng(0))
+    assert len(Trainer(guess, own, examples, ledger, divisor=1, chunk=1)) == 1
 
 
 @pytest.mark.parametrize(
