@@ -33,7 +33,6 @@ from dpaudit.certificate.assumptions import (
     scope_of,
 )
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
-from dpaudit.certificate.decisions import only_assumed
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.records import (
     AuditRecord,
@@ -277,6 +276,8 @@ class Certificate(Displayed):
         Terminal and reports show these. The warnings follow from :attr:`assumptions`, so that no
         file repeats them.
         """
+        from dpaudit.certificate.decisions import only_assumed  # whoever verifies shows none
+
         found = (*self.findings, *only_assumed(self.assumptions, self.plan.unit))
         return tuple(sorted(found, key=lambda each: list(Severity).index(each.severity)))
 

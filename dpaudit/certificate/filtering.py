@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from dpaudit.accounting import AdaptiveFilter, Filter, Guarantee, RenyiFilter, ZcdpFilter
+from dpaudit import accounting
+from dpaudit.accounting import Guarantee
 from dpaudit.accounting.accountant import FILTER, CurvePoint
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
 from dpaudit.base.fields import NonNegative, Positive, Probability, Record
 from dpaudit.base.validate import shown
 from dpaudit.plan import Plan
 
-_KINDS: dict[str, type[Filter]] = {
-    "adaptive": AdaptiveFilter,
-    "renyi": RenyiFilter,
-    "zcdp": ZcdpFilter,
-}
+if TYPE_CHECKING:
+    from dpaudit.accounting import Filter
+
+_KINDS = {"adaptive": "AdaptiveFilter", "renyi": "RenyiFilter", "zcdp": "ZcdpFilter"}
+"""Classes of :mod:`dpaudit.accounting`, which are imported where a certificate has one."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,11 @@ class FilterRecord(Record):
             budget: what the ledger asked.
             admitted: how often each invocation passed, by its label.
         """
-        kind = next((name for name, each in _KINDS.items() if type(budget) is each), None)
-        if kind is None or not isinstance(budget, Filter):
+        if not isinstance(budget, accounting.Filter):
+            return None
+        classes = {getattr(accounting, name): kind for kind, name in _KINDS.items()}
+        kind = classes.get(type(budget))
+        if kind is None:
             return None
         own = {name: getattr(budget, name) for name in ("slack", "orders") if hasattr(budget, name)}
         return cls(kind, budget.epsilon, budget.delta, admitted=dict(admitted), **own)
@@ -70,7 +74,7 @@ class FilterRecord(Record):
             raise InputError(f"filtered.kind is {shown(self.kind)}; it must be one of {known}.")
         own = {"slack": self.slack, "orders": self.orders}
         try:
-            anew = _KINDS[self.kind](
+            anew: Filter = getattr(accounting, _KINDS[self.kind])(
                 self.epsilon, self.delta, **{name: each for name, each in own.items() if each}
             )
         except TypeError:

@@ -51,9 +51,8 @@ def without_colon(name: str) -> str:
     """The end of a sentence on a name that says no object."""
     if name in Mechanism.kinds():
         return f"it is a mechanism; dpaudit list {name} shows a plan file with it."
-    which = f"name an object in it, {name}:NAME."
     every = "it must be module:Object, FILE.py:object or PLAN.toml."
-    return which if name.endswith(".py") else every
+    return f"name an object in it, {name}:NAME." if name.endswith(".py") else every
 
 
 def unknown_object(word: str, owner: Any, module: Any) -> str:
@@ -541,9 +540,7 @@ def find_code(name: str, settings: Mapping[str, Any]) -> Target | Callable[..., 
     if isinstance(found, _Method):
         return found.of(settings)
     if isinstance(found, type):
-        raise InputError(
-            f"{name} is a class but not a subject; give a method of it, {name}.method."
-        )
+        raise InputError(f"{name} is a class, not a subject; give a method of it, {name}.method.")
     if not callable(found):
         raise InputError(f"{name} is a {type(found).__name__}; it must be a function.")
     if settings:

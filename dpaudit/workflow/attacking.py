@@ -12,8 +12,7 @@ import math
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -31,7 +30,6 @@ from dpaudit.auditing import (
     audit_subject,
     candidate_pairs,
     learn_scores,
-    progress_bar,
     search_pairs,
 )
 from dpaudit.auditing.children import TrialTimeoutError, within_time
@@ -61,7 +59,7 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import AuditPair, Execution, Subject
-from dpaudit.project.audit_request import EACH, TIME, AuditRequest, Notice, Progress
+from dpaudit.project.audit_request import EACH, TIME, AuditRequest
 from dpaudit.project.foreign import Program
 from dpaudit.project.plan_file import is_release, read_plan_file
 from dpaudit.project.project_file import SubjectEntry
@@ -71,6 +69,7 @@ from dpaudit.project.targets import Target, certified, find_code, find_target, l
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals
 from dpaudit.rehearsal.rehearse import RehearsalOutcome
 from dpaudit.workflow.outcomes import NO_AUDIT
+from dpaudit.workflow.progress import attack_progress
 from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
@@ -80,8 +79,6 @@ TELLING = 0.05
 """Share of the claimed ε that a pair of a search must show, or else it has tested nothing."""
 LOOK_RUNS, LOOK_CONFIDENCE = 4_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
-SLOW, LONG = 3.0, 30.0
-"""Seconds of an attack after which it is told how long all will take, if that is so many."""
 ONE_MOVES = (
     "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
     "answers to queries do, --relation each"
@@ -682,35 +679,3 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     if request.fields:
         told["unique_fields"] = unique | request.fields
     return replace(record, details={**record.details, **told})
-
-
-@contextmanager
-def attack_progress(request: AuditRequest, label: str) -> Iterator[Execution]:
-    """The execution of a request, whose progress is drawn unless somebody else is told of it."""
-    if request.execution.progress is not None:
-        yield request.execution
-        return
-    with progress_bar(label) as progress:
-        yield request.execution.updated({"progress": _foretelling(request.notice, progress)})
-
-
-def _foretelling(notice: Notice | None, progress: Progress | None) -> Progress | None:
-    """What is told of the progress of slow runs says once how long all will take."""
-    if notice is None:
-        return progress
-    start, told = time.monotonic(), False
-
-    def heard(done: int, total: int) -> None:
-        nonlocal told
-        took = time.monotonic() - start
-        if not told and took > SLOW and done:
-            told, whole = True, took * total / done
-            if whole > LONG:
-                notice(
-                    f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
-                    f"{whole:.0f} s; --runs takes fewer."
-                )
-        if progress is not None:
-            progress(done, total)
-
-    return heard

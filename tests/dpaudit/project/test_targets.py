@@ -195,7 +195,7 @@ def test_siblings_are_those_of_the_own_folder(methods):
         ("Plain.release", {"of": 1}, "no field 'of'; its fields are none"),
         ("Needs.release", {}, "cannot be made with .*what"),
         ("Fails.release", {}, "raised OSError"),
-        ("Plain", {}, "is a class but not a subject; give a method of it"),
+        ("Plain", {}, "is a class, not a subject; give a method of it"),
         ("Plain.alone", {"x": 1}, "--set is given for the function"),
         ("Plain.nothing", {}, "has no 'Plain.nothing'"),
     ],
