@@ -185,7 +185,7 @@ for ending in ("json", "csv"):
         "export of another book",
         f"with its signatures, {ending}",
         replayed("other", "other", ending),
-        "is not the one that was signed: it is another book",
+        "is not the one that was signed: this is another book",
     )
     for name, other in (("old", "new"), ("new", "old"), ("other", "new"), ("new", "other")):
         add(
@@ -321,4 +321,9 @@ def insiders(world, folder):
     return exports.words(path)
 
 
-add("export that the log contradicts", "signed by all", insiders, "is not what the book's log")
+add(
+    "export that the log contradicts",
+    "signed by all",
+    insiders,
+    "does not agree with the book's log",
+)

@@ -155,7 +155,7 @@ def test_tokens(book, clock):
     assert secret not in str(log_lines(book))
     assert secret not in str(tokens(book))
     for wrong in ("", secret[:-1], secret + "x", known.hash, "\udcff", "é" * 9):
-        with pytest.raises(AccessError, match="not one of this book"):
+        with pytest.raises(AccessError, match="does not belong to this book"):
             holder(book, wrong)
     clock.move(days=1)
     holder(book, secret)
@@ -163,7 +163,7 @@ def test_tokens(book, clock):
     with pytest.raises(AccessError, match="expired"):
         holder(book, secret)
     second = issue(book, "ann", Role.APPROVER, by="officer")
-    with pytest.raises(AccessError, match="not one of this book"):
+    with pytest.raises(AccessError, match="does not belong to this book"):
         holder(book, secret)
     with pytest.raises(AccessError, match="revoked"):
         still_held(book, known)
@@ -187,7 +187,7 @@ def test_a_token_that_was_entered_beside_the_log_is_found(book):
     issue(book, "ann", "viewer", by="officer")
     known = replace(tokens(book)[0], role=Role.APPROVER)
     edited(book, "UPDATE token SET record = :record", record=canonical_json(known.to_dict()))
-    with pytest.raises(TamperedError, match="token ann is not what the log adds up to"):
+    with pytest.raises(TamperedError, match="token ann does not agree with the log"):
         verify_book(book)
 
 

@@ -85,7 +85,9 @@ def test_all_budgets_of_a_data_set_must_admit(book):
     assert used(book)["epsilon"] == 0
     book.retire("small", by="officer", why="too small")
     ask(book, laplace(1.25))
-    with pytest.raises(InputError, match="budget is 'small'; it must be one that is not retired"):
+    with pytest.raises(
+        InputError, match="budget is 'small'; it must be a budget that is not retired"
+    ):
         book.retire("small", by="officer", why="again")
     verify_book(book)
 

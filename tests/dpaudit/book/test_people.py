@@ -208,7 +208,10 @@ def test_budgets_of_each_are_entered_once(each):
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("UPDATE people SET record = REPLACE(record, '1.0', '9.5')", "people each is not what"),
+        (
+            "UPDATE people SET record = REPLACE(record, '1.0', '9.5')",
+            "people each does not agree with",
+        ),
         ("UPDATE people SET record = REPLACE(record, 'charges\"\\:1', 'charges\"\\:0')", "people"),
         ("DELETE FROM people", "is in the log but not in the table"),
     ],

@@ -231,7 +231,7 @@ def test_bad_files(tmp_path):
         load_certificate(path)
     for other, said in [("payload", "a signed envelope"), ("releases", "an export of a book")]:
         path.write_text(json.dumps({other: []}))
-        with pytest.raises(InputError, match=f"{said} and no certificate; dpaudit verify"):
+        with pytest.raises(InputError, match=f"{said}, not a certificate; dpaudit verify"):
             load_certificate(path)
     with pytest.raises(InputError, match="is a report; give its certificate"):
         load_certificate(tmp_path / "c.pdf")
@@ -248,7 +248,7 @@ def test_a_threshold_that_is_too_low_is_named():
     (found,) = [each for each in certificate.findings if each.rule == "unproven"]
     told = math.exp(-4) / (1 + math.exp(-1))  # the theorem's q, by which a new key is told
     assert "Raise the threshold of stable-histogram" in found.remedy
-    assert found.remedy.endswith(f"told with probability {told:.3g}.")
+    assert found.remedy.endswith(f"released with probability {told:.3g}.")
     verify(certificate)
 
 

@@ -141,7 +141,10 @@ def run_with(**changes):
             {"seal": replace(SEAL, tries=SEAL.tries | {"fork": "succeeded"})},
             "attempt 'fork' failed",
         ),
-        ({"seal": replace(SEAL, tries=SEAL.tries | {"fly": "Succeeded"})}, "how 'fly' failed"),
+        (
+            {"seal": replace(SEAL, tries=SEAL.tries | {"fly": "Succeeded"})},
+            "how the attempt 'fly' failed",
+        ),
         ({"seal": replace(SEAL, tries=SEAL.tries | {"fork": ""})}, "attempt 'fork' failed"),
         ({"seal": replace(SEAL, means=())}, r"seal\.means lacks Landlock"),
         *(({"seal": lacking(each)}, f"means lacks {each}") for each in MEANS),

@@ -555,7 +555,7 @@ def test_words_that_are_offered_are_those_that_are_accepted(call):
     assert "one-run" in call(*about, "--canaries", "9", "--attack", "foo")[2]
     assert "each" not in call(*about, "--canaries", "9", "--relation", "foo")[2]
     said = re.sub(r"[\s│]+", " ", call("observe", "--help")[1])
-    assert f"{', '.join(KNOWN[:-1])} or {KNOWN[-1]}; else what" in said
+    assert f"{', '.join(KNOWN[:-1])} or {KNOWN[-1]}; by default, what" in said
 
 
 def test_the_version_and_the_help_are_no_errors(call):

@@ -56,7 +56,7 @@ def test_an_import_that_ends_the_process_is_inconclusive(tmp_path, code, how):
     assert status == 2
     assert out == "" or "fork" in code  # whose copy goes on, unheard
     assert how in err
-    assert err.count("nothing is decided") == 1
+    assert err.count("there is no verdict") == 1
 
 
 def test_a_report_that_cannot_be_made_is_inconclusive(tmp_path):

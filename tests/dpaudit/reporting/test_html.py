@@ -177,7 +177,7 @@ def test_every_certificate_has_a_label_in_words(kind, tmp_path):
 
 def test_a_label_is_of_one_certificate():
     several = list(all_kinds().values())[:2]
-    with pytest.raises(UnsupportedError, match="a label is of one"):
+    with pytest.raises(UnsupportedError, match="a label shows one"):
         renderer_for("x.label.html").render(*several)
 
 

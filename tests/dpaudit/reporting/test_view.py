@@ -158,7 +158,7 @@ def test_a_printed_record_is_its_verdict():
 
 @pytest.mark.parametrize("several", [[], [record(), record(epsilon=2.0)]])
 def test_audits_of_one_claim_are_wanted(several, tmp_path):
-    with pytest.raises(InputError, match="they must be of the same one"):
+    with pytest.raises(InputError, match="they must test the same one"):
         dpaudit.write_report(several, tmp_path / "r.md")
 
 

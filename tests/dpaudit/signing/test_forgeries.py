@@ -45,7 +45,7 @@ def test_there_are_enough_of_them():
     assert len({(each.kind, each.name) for each in FORGERIES}) == len(FORGERIES)
     page = (Path(__file__).parents[3] / "docs" / "signing.md").read_text("utf-8")
     kinds = len({each.kind for each in FORGERIES})
-    assert f"{len(FORGERIES)} times in {kinds} ways" in page
+    assert f"{len(FORGERIES)} forgeries, of {kinds} kinds" in page
 
 
 def test_what_is_right_passes(world, verified):

@@ -92,7 +92,7 @@ def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
     assert json.loads(out)["plan"] == {"times": 0, "noise": None}
     for words, said in (
         (("reserve", "plan.toml", "--dataset", "visit"), "did you mean 'visits'"),
-        (("budget", "b", "--dataset", "visits"), "limit is missing; it must be like"),
+        (("budget", "b", "--dataset", "visits"), "limit is missing; give one such as"),
         (("budget", "b", "--limit", "rho = 1"), "--dataset is missing"),
         (("budget", "b", "--dataset", "visits", "--limit", "epsilon"), "--limit is 'epsilon'"),
         (("verify", "--anchor", "mistyped"), "give the right one, or add --new-anchor"),
