@@ -565,7 +565,7 @@ def test_unit_and_relation_are_those_of_the_certificate(code):
         ({"plan": "none.toml"}, "does not exist"),
         ({"claim": "mu = 1", "relation": "add-romove"}, "add-remove"),
         ({"claim": "mu = 1", "unit": "x" * 99}, "unit is"),
-        ({"plan": "opaque.toml"}, "bounds nothing"),
+        ({"plan": "opaque.toml"}, "proves no bound"),
         ({"plan": "plan.toml", "delta": 0.0}, "no finite ε at δ = 0"),
     ],
 )

@@ -375,7 +375,7 @@ def test_a_loss_that_no_graph_holds_is_refused_where_it_is_written(tmp_path: Pat
         refused(asked, lambda p, e: p["weight"].sum() * next(drawn), "branches on values, draws")
         refused(asked, lambda p, e: p["weight"].sum(), "bound them", [asked.data.vector("a")])
         other = asked.data.group_rows(1).vector("a")
-        refused(asked, lambda p, e: p["weight"].sum(), "several rows", [x, other])
+        refused(asked, lambda p, e: p["weight"].sum(), "vectors of different rows", [x, other])
         refused(asked, lambda p, e: p["weight"].sum(), "must be vectors", torch.zeros(9))
         refused(asked, lambda p, e: p["weight"].sum(), "divisor", divisor=-1)
         with pytest.raises((InputError, TypeError)):  # nor is a handle anything to compute with
