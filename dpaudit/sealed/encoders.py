@@ -196,10 +196,12 @@ def encode(by: object, options: Mapping[str, Any], ends: NDArray[Any], step: Fra
     encoder = ENCODERS.get(by) if isinstance(by, str) else None
     if encoder is None:
         raise InputError(f"encoder is {shown(by)}; it must be one of {', '.join(ENCODERS)}.")
+    signature = inspect.signature(encoder)
     try:
-        inspect.signature(encoder).bind(ends, step, **options)
+        signature.bind(ends, step, **options)
     except TypeError:
-        raise InputError(f"{by} does not take the options {shown([*options])}.") from None
+        own = ", ".join([*signature.parameters][2:])
+        raise InputError(f"{by} has options {shown([*options])}; it takes {own}.") from None
     return encoder(ends, step, **options)
 
 

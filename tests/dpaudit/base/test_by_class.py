@@ -114,7 +114,7 @@ def test_a_kind_of_a_module_that_is_not_loaded_is_taken(kind):
         f"class Mine({base}):\n    kind = {kind!r}\n"
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"kind {kind!r} is that of dpaudit.mechanisms." in made.stderr
+    assert f"kind {kind!r} already belongs to dpaudit.mechanisms." in made.stderr
 
 
 def test_a_kind_that_is_read_first_is_found():

@@ -209,7 +209,6 @@ PACKAGES = (
     "dpaudit.auditing.noise",
     "dpaudit",
     "dpaudit.rehearsal",
-    "dpaudit.reporting.wording",
     "dpaudit.auditing.replaying",
     "dpaudit.certificate",
     "dpaudit.training.opacus",

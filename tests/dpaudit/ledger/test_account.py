@@ -71,7 +71,7 @@ def test_a_named_unit_stays_in_the_group_of_its_first_release():
     ledger = Ledger(grouped(), rng=np.random.default_rng(0))
     ledger.release(NOISE, 1.0, unit="ann", at="sum 0")
     with pytest.raises(
-        PlanMismatchError, match="this response belongs to 'round 0' since its first"
+        PlanMismatchError, match="this response has belonged to 'round 0' since its first"
     ):
         ledger.release(NOISE, 1.0, unit="ann", at="sum 1")
     ledger.release(NOISE, 1.0, unit="bob", at="sum 1")

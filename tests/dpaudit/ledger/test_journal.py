@@ -111,7 +111,7 @@ def test_identifiers_tell_journals_apart(tmp_path):
 
 
 def test_bad_files(tmp_path, path):
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         Journal.create(path, response_plan())
     with pytest.raises(InputError, match="cannot be created"):
         Journal.create(tmp_path / "no" / "folder", response_plan())
@@ -363,5 +363,5 @@ def test_an_anchor_serves_one_journal(places, tmp_path):
     assert not (tmp_path / "other.jsonl").exists()
     with pytest.raises(InputError, match="without a journal"):
         Ledger(PLAN, anchor=anchor)
-    with pytest.raises(InputError, match="knows nothing"):
+    with pytest.raises(InputError, match="does not know this journal"):
         read_journal(path, anchor=FileAnchor(tmp_path / "unknown"))

@@ -448,7 +448,7 @@ def test_a_function_that_is_not_declared_is_refused(tmp_path):
         ({"step": 1e-300}, "step is 1e-300; it must be from 1e-15 to 1e15."),
         ({"low": -1e300, "high": 0}, "take a larger step"),
         ({"low": [0, 1]}, "low does not have the shape of the value"),
-        ({"default": [0, 0]}, "default is of another shape"),
+        ({"default": [0, 0]}, "default does not have the shape"),
         ({"default": math.nan}, "per_unit takes only finite numbers"),
         ({"shape": [2, 2]}, "shape is [2, 2]"),
         ({"shape": [0]}, "shape is 0"),

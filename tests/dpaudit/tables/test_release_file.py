@@ -50,7 +50,11 @@ FILES = [
     ("data.columns", [1], "data needs columns, as columns.age"),
     ("data.columns.G", {"type": "text"}, "column 'G' is declared twice; rename"),
     ("data.columns.U", {"type": "text"}, "'U' differs from the unit 'u' only by capital letters"),
-    ("data.join", {"source": "p.csv", "on": "G", "columns": {"z": FINE}}, "join.on 'G' by capital"),
+    (
+        "data.join",
+        {"source": "p.csv", "on": "G", "columns": {"z": FINE}},
+        "join.on 'G' only by capital",
+    ),
     (
         "data.join",
         {"source": "p.csv", "on": "g", "key": "Z", "columns": {"z": FINE}},

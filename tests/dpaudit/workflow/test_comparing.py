@@ -185,7 +185,7 @@ def test_verdicts_have_an_order():
     for same in (fine, exceeded, fine.with_audits((withstood,))):
         change = told(refuted, same)["verdict"]
         assert change.direction is Direction.WORSE
-        assert "an audit found wrong" in change.after
+        assert "an audit found this same plan" in change.after
     # Nor is a proof of something else than the code, where the claim is too loose to be refuted.
     loose = certificate(claim=Claim(50.0, 1e-6)).with_audits((made,))
     assert loose.verdict is Verdict.UNPROVEN

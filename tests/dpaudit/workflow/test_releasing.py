@@ -301,7 +301,7 @@ def test_a_record_of_a_release_beside_another_plan_does_not_verify(released):
             subject=certificate.subject,
             release=certificate.release,
         )
-        with pytest.raises(TamperedError, match="of none of its queries"):
+        with pytest.raises(TamperedError, match="to none of its queries"):
             verify(made)
 
 
@@ -367,9 +367,9 @@ def experiment(path, tmp_path_factory):
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda r: r.update(findings=[]), "lack 'seeded-noise', which follows from the run"),
+        (lambda r: r.update(findings=[]), "lacks 'seeded-noise', which follows from the run"),
         (lambda r: r.update(seed=None), "disagree on whether it had a seed"),
-        (lambda r: r["run"]["ledger"].update(seeded=False), "lack 'float-sampler'"),
+        (lambda r: r["run"]["ledger"].update(seeded=False), "lacks 'float-sampler'"),
         (
             lambda r: (
                 r.update(seed=None, findings=r["findings"] + [r["findings"][0] | FLOATS]),

@@ -44,7 +44,7 @@ def test_the_file_of_another_run_is_not_believed(tmp_path):
     ledger, other = released(tmp_path / "ledger.jsonl"), released(tmp_path / "other.jsonl", "bca")
     ledger.close()
     other.close()
-    with pytest.raises(TamperedError, match="not the one that the ledger wrote"):
+    with pytest.raises(TamperedError, match="was replaced by another one"):
         ledger_record(ledger, tmp_path / "other.jsonl")
 
 

@@ -254,7 +254,7 @@ def test_a_user_is_in_one_group_alone():
         (questions[0], "bob", 1.0, "each answers once"),
         (questions[5], "ann", 1.0, "each answers once"),
         (questions[1], "bob", float("nan"), "NaN"),
-        (questions[1], "bob", "HIV", "no array of numbers"),
+        (questions[1], "bob", "HIV", "must be a number or an array"),
     ):
         with pytest.raises(InputError, match=words) as refused:
             privatiser.collect(question, user, value)

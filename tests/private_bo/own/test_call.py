@@ -72,7 +72,7 @@ def test_noise_is_exact_unless_said_otherwise():
         ({"seed": -1}, "seed is -1"),
         ({"answers": (0.0, 1e308)}, "answers is .* both must be within ±1e\\+100"),
         ({"answers": (0.0, 1e-320)}, "at least 1e-100 apart"),
-        ({"objective": lambda x, user: np.ma.masked}, "no array of numbers"),
+        ({"objective": lambda x, user: np.ma.masked}, "must be a number or an array"),
         ({"space": [[1.0]]}, "space is"),
         ({"objective": lambda x, user: float("nan")}, "NaN"),
         ({"objective": lambda x, user: 1 / 0}, "raised ZeroDivisionError"),

@@ -147,7 +147,11 @@ def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
     shuffler.draw()
     with pytest.raises(InputError, match="draw comes before the last user's answer"):
         shuffler.draw()
-    for wrong, words in ((float("nan"), "NaN"), ("HIV", "no array of numbers"), ([1.0], "shape")):
+    for wrong, words in (
+        (float("nan"), "NaN"),
+        ("HIV", "must be a number or an array"),
+        ([1.0], "shape"),
+    ):
         with pytest.raises(InputError, match=words) as refused:
             shuffler.answer(question, wrong)
         assert "HIV" not in str(refused.value)

@@ -709,7 +709,7 @@ def test_attaching_twice_is_refused():
     with pytest.raises(InputError, match="engine is already attached"):
         attach(engine, Ledger(plan()))
     _, optimizer, _ = private(engine)
-    with pytest.raises(InputError, match="optimizer is attached already"):
+    with pytest.raises(InputError, match="optimizer is already attached"):
         attach(optimizer, Ledger(plan()))
     _, other, _ = private()
     with pytest.raises(InputError, match="which another optimizer has"):

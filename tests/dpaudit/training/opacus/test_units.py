@@ -174,7 +174,7 @@ def test_a_removed_user_moves_each_sum_by_one_clip_norm_at_most():
 def test_rows_that_are_not_those_of_the_loader_are_refused(change):
     loader = PoissonLoader(rows(), USERS, sample_rate=RATE)
     training, model, optimizer, loader = made(loader)
-    with pytest.raises(PlanMismatchError, match="users cannot be told apart"):
+    with pytest.raises(PlanMismatchError, match="users cannot be distinguished"):
         train(model, optimizer, loader, change)
     assert not len(training.ledger)
 
@@ -183,7 +183,7 @@ def test_parts_of_users_and_losses_that_clip_rows_are_refused():
     _, model, optimizer, loader = made(PoissonLoader(rows(), USERS, sample_rate=RATE))
     with (
         BatchMemoryManager(data_loader=loader, max_physical_batch_size=2, optimizer=optimizer) as b,
-        pytest.raises(PlanMismatchError, match="users cannot be told apart"),
+        pytest.raises(PlanMismatchError, match="users cannot be distinguished"),
     ):
         train(model, optimizer, b)
     x, y = next(iter(loader))
