@@ -53,7 +53,7 @@ FILES = [
     (
         "data.join",
         {"source": "p.csv", "on": "G", "columns": {"z": FINE}},
-        "join.on 'G' only by capital",
+        "'G' only by capital",
     ),
     (
         "data.join",

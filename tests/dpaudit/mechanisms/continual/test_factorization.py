@@ -564,7 +564,7 @@ def test_own_entries_are_those_of_the_known_factorisations():
         (lambda: OwnMatrix(((1.0,), (1e10, 1.0))), "at most 1e.09"),
         (
             lambda: OwnMatrix(rows_of(np.tril(np.full((40, 40), 9.0), -1) + np.eye(40))),
-            "too large for floats",
+            "too large",
         ),
         (lambda: OwnMatrix(((1.0,), 1.0)), "rows is 1.0"),
     ],

@@ -484,9 +484,7 @@ def test_a_forged_checkpoint_is_one_sentence(tmp_path, name, value):
     else:
         held[name] = value
     torch.save(held, tmp_path / "kept.pt")
-    with pytest.raises(
-        InputError, match=r"does not belong to this training|holds other parameters"
-    ):
+    with pytest.raises(InputError, match=r"does not belong to this|holds other parameters"):
         gone_on(tmp_path)
 
 
