@@ -176,7 +176,7 @@ TRAININGS: tuple[Check, ...] = (
     case("batches padded to one size", loops.equal_batches, "batch-not-fresh"),
     case("shuffled, declared as sampled", loops.honest, "loader-not-poisson", ZEROED, SHUFFLED),
     case("sampled, declared as disjoint", loops.honest, "loader-not-disjoint", DISJOINT),
-    case("the divisor of each batch", loops.each(loops.divisor), "leave it"),
+    case("the divisor of each batch", loops.each(loops.divisor), "do not change"),
     case("ghost clipping, the usual loss", loops.each(loops.usual_loss), NOT_GHOST, settings=GHOST),
     case("ghost clipping and a penalty", loops.each(loops.penalty), NOT_GHOST, settings=GHOST),
     case(

@@ -199,8 +199,8 @@ def private(value: Any) -> np.ndarray[Any, Any]:
     >>> private("HIV+ positive")
     Traceback (most recent call last):
         ...
-    dpaudit.base.errors.InputError: value is of type str and no array of numbers; it must be a
-    number or an array of finite numbers.
+    dpaudit.base.errors.InputError: value is of type str; it must be a number or an array of finite
+    numbers.
     """
     kind, array = type(value).__name__, None
     if type(value) is np.ndarray:

@@ -530,9 +530,7 @@ class Ledger(Uncopied, BoundedQueries):
         try:
             write(*given)
         except JournalError as error:
-            self._door.shut(
-                f"the ledger is closed, because its journal could not be written: {error}"
-            )
+            self._door.shut(f"the ledger is closed, because its journal was not written: {error}")
             raise
 
     @property

@@ -317,8 +317,8 @@ class AuditRequest(Checked):
     >>> AuditRequest("survey:Survey", pair=AuditPair([1], []), through_run=True)
     Traceback (most recent call last):
         ...
-    dpaudit.base.errors.InputError: --pair is given with --through-run, which finds its own; leave
-    it out.
+    dpaudit.base.errors.InputError: --pair is given with --through-run, which finds its own pair;
+    leave it out.
 
     Attributes:
         target: a subject; or a function f(data, rng), f(data, rng, size) for batches, or f(data)

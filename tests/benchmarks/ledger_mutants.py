@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         "a stream takes any name",
         "ledger/stream.py",
-        "        unit = None if unit is None else name_of(unit)",
+        "        unit = self._owner if unit is None else name_of(unit)",
         "        pass",
         f"{LEDGER}/test_units.py",
     ),
@@ -170,8 +170,8 @@ MUTANTS = (
     Mutant(
         "a journal that cannot be written leaves the ledger open",
         "ledger/ledger.py",
-        '        self._door.shut(f"the ledger is closed, because',
-        '        str(f"the ledger is closed, because',
+        '            self._door.shut(f"the ledger is closed, because',
+        '            str(f"the ledger is closed, because',
         f"{LEDGER}/test_ledger.py::test_a_journal_that_cannot_be_written_closes_the_ledger",
     ),
     Mutant(
@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "a value is shown in an error",
         "base/validate.py",
-        'f"value is of type {kind:.60} and no array',
-        'f"value is {value!r} and no array',
+        'f"value is of type {kind:.60}; it must',
+        'f"value is {value!r}; it must',
         f"{LEDGER}/test_ledger.py::test_no_error_shows_a_value",
     ),
     Mutant(

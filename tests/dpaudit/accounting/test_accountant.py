@@ -120,7 +120,9 @@ def test_an_unknown_name_is_one_sentence(name: object) -> None:
 
 
 def test_a_name_is_taken_once() -> None:
-    with pytest.raises(InputError, match=r"accountant kind 'pld' is that of .*PLDAccountant alr"):
+    with pytest.raises(
+        InputError, match=r"accountant kind 'pld' already belongs to .*PLDAccountant; give"
+    ):
 
         class Other(Accountant):
             kind = "pld"

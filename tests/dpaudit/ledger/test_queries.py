@@ -556,11 +556,11 @@ def test_a_contributor_belongs_to_one_group(tmp_path):
     ledger = streaming(Plan.of(invocation(1), invocation(2)), journal=tmp_path / "ledger.jsonl")
     one, two = (ledger.stream(SUMS, (), at=f"sums {number}") for number in (1, 2))
     one.add(1.0, unit="ann")
-    with pytest.raises(PlanMismatchError, match="belongs to 'round 1'"):
+    with pytest.raises(PlanMismatchError, match="belonged to 'round 1'"):
         two.add(1.0, unit="ann")
     ledger.journal.release()
     account = read_journal(tmp_path / "ledger.jsonl").account()
-    with pytest.raises(PlanMismatchError, match="belongs to 'round 1'"):
+    with pytest.raises(PlanMismatchError, match="belonged to 'round 1'"):
         account.require_member(ledger.plan.invocations[1], "ann")
 
 

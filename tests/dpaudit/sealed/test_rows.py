@@ -250,6 +250,6 @@ def test_what_is_no_vector_is_refused(tmp_path: Path) -> None:
         ):
             with pytest.raises(InputError, match=words):
                 vectors.linear(matrix)
-        with pytest.raises(InputError, match="of a number"):
+        with pytest.raises(InputError, match="needs arrays"):
             rows.vector("age").linear([[1]])
         assert rows.value("age").kind is Kind.INTEGER

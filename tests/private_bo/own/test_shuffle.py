@@ -60,7 +60,7 @@ def test_the_plan_proves_the_claim_and_wastes_little(epsilon):
     made = certify(plan, claim=mine.claim(), delta=1e-5, **about)
     (told,) = [each for each in made.findings if each.rule == "trusted-shuffler"]
     local = float(mine.mechanism.pair(1.0).pure_epsilon)
-    assert f"ε = {math.ceil(1000 * local) / 1000:g} alone" in told.message
+    assert f"only ε = {math.ceil(1000 * local) / 1000:g} protects" in told.message
     more = RandomizedResponse.calibrated(epsilon=1.01 * local, k=mine.mechanism.k)
     assert guarantee(Plan.of(hidden(more, 500)), 1e-5).epsilon > epsilon
 
@@ -90,7 +90,7 @@ def test_the_page_states_what_an_answer_costs_and_tells(users, local, bit, varia
     )
     text = PAGE.read_text(encoding="utf-8")
     assert f"| {users} | {local} | {bit} | {variance} ({count}) |" in text
-    assert "ε₀ = 3.11 with 500 users, and 4.36 with 2000" in text
+    assert "ε₀ is 3.11 with 500 users, and 4.36 with 2000" in text
 
 
 def test_without_anybody_to_hide_among_it_is_the_local_search():

@@ -258,7 +258,7 @@ def test_an_audit_that_tested_no_event_concludes_nothing():
 
 @pytest.mark.parametrize("name", ["output['when']", "output", "at"])
 def test_a_clock_that_no_output_has_is_refused(name):
-    with pytest.raises(InputError, match=r"--field names .*(no output has|all of the output)"):
+    with pytest.raises(InputError, match=r"--field names .*(no output has|the whole output)"):
         at_once(stamped, **{name: "time"})
 
 

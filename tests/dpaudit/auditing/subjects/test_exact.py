@@ -79,7 +79,7 @@ def test_what_cannot_be_enumerated_is_refused():
         audit_exact(Laplace(1.0), AuditPair(0.0, 1.0), epsilon=1.0)
     with pytest.raises(InputError, match="adds up to"):
         audit_exact(Table(x=(0.5, 0.6), y=(0.5, 0.5)), AuditPair("x", "y"), epsilon=1.0)
-    with pytest.raises(InputError, match="same"):
+    with pytest.raises(InputError, match="equally many"):
         audit_exact(Table(x=(HALF, HALF), y=(Fraction(1),)), AuditPair("x", "y"), epsilon=1.0)
 
 

@@ -58,5 +58,5 @@ def test_bad_options_are_named():
         audit_membership(Shifted(1.0), 50, shadows=3, **options)
     with pytest.raises(InputError, match="infinite score"):
         audit_membership(lambda mask, rng: np.where(mask, np.inf, 0.0), 50, **options)
-    with pytest.raises(InputError, match="dask, timeout, memory and no journal"):
+    with pytest.raises(InputError, match="dask, timeout, memory, but not journal"):
         audit_membership(Shifted(1.0), 50, journal="x", **options)

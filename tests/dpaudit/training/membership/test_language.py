@@ -182,7 +182,7 @@ def test_settings_are_checked(given, said):
     ("model", "said"),
     [
         (None, "it must be a LanguageModel"),
-        (LanguageModel(lambda asked: [1.0]), "losses gave 1 numbers of 128 texts"),
+        (LanguageModel(lambda asked: [1.0]), "losses gave 1 numbers for 128 texts"),
         (LanguageModel(lambda asked: [math.nan] * len(asked)), "losses contains NaN"),
         (LanguageModel(lambda asked: [math.inf] * len(asked)), "losses gave an infinite number"),
         (LanguageModel(lambda asked: range(len(asked)), lambda p, n: 1), "must give a text"),

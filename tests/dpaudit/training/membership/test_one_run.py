@@ -146,7 +146,7 @@ def test_bad_scores_are_named(change, words):
         ({"epsilon": 1.0, "confidence": 1.0}, "confidence is 1"),
         ({"epsilon": 1.0, "guesses": (80, 30)}, "there are only 100 canaries"),
         ({"epsilon": 1.0, "seed": -1}, "seed is -1"),
-        ({"epsilon": 1.0, "runs": 5}, "this audit takes confidence, seed and no runs"),
+        ({"epsilon": 1.0, "runs": 5}, "this audit takes confidence, seed, but not runs"),
     ],
 )
 def test_bad_options_are_named(options, words):

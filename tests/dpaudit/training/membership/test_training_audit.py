@@ -98,7 +98,7 @@ def test_the_answer_says_what_is_shown_and_what_is_assumed(capsys):
     [
         ("dies", 2, "train ended its process in model 0: exit status 0; it must return."),
         ("kills", 2, "train ended its process in model 0"),
-        ("hangs --timeout 0.3", 2, "train took more than 0.3 s in model 0; it hangs"),
+        ("hangs --timeout 0.3", 2, "train took more than 0.3 s in model 0; it may need"),
         ("eats --memory 200", 2, "train needs more than its memory in model 0"),
         ("shape", 3, "train returned 199 scores; it must give one for each of the 200 examples"),
         ("nan", 3, "scores contains NaN"),

@@ -173,7 +173,7 @@ def test_a_batch_again_within_its_pass_is_refused():
     training, parts = private(opened(plan()))
     batches = list(parts[2])
     step(parts, *batches[0])
-    with pytest.raises(PlanMismatchError, match="another one"):
+    with pytest.raises(PlanMismatchError, match="another batch"):
         step(parts, *batches[0])
     assert len(training.steps) == 1
 
@@ -198,7 +198,7 @@ def test_batches_out_of_their_turn_are_refused():
     for batch in parts[2]:
         step(parts, *batch)
     batches = list(parts[2])
-    with pytest.raises(PlanMismatchError, match="another one"):
+    with pytest.raises(PlanMismatchError, match="another batch"):
         step(parts, *batches[-1])
     assert len(training.steps) == STEPS
 

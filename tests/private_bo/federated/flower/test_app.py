@@ -164,7 +164,7 @@ def test_a_node_without_a_report_is_a_missing_agent(
 def test_a_server_that_fails_says_why(tmp_path: Path) -> None:
     server, _ = parties(tmp_path)
     (server / JOURNAL).write_text("an earlier run")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         played(server, MemoryGrid(dict.fromkeys(range(3), silent)))
     assert (server / ERROR).read_text().startswith("InputError: journal")
     assert not (server / RESULT).exists()

@@ -99,7 +99,7 @@ def test_the_command_writes_ledger_and_certificate(tmp_path, capsys):
     assert f"epsilon of {VALIDATION}" in said
     assert json.loads((folder / "certificate.json").read_text())["verdict"] == "certified"
     assert tuned_training.main(["-o", str(folder)]) == 3  # the ledger is never overwritten
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_a_rehearsal_finds_nothing():
