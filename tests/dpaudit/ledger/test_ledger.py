@@ -297,7 +297,7 @@ def test_a_journal_that_cannot_be_written_closes_the_ledger(tmp_path, monkeypatc
         with pytest.raises(JournalError, match="No space left"):
             ledger.release(LAPLACE, 1.0, unit="bob")
     assert ledger.noise._rng.bit_generator.state == state
-    with pytest.raises(ClosedLedgerError, match="its journal could not be written"):
+    with pytest.raises(ClosedLedgerError, match="its journal was not written"):
         ledger.release(LAPLACE, 1.0, unit="cid")
     assert [entry.unit for entry in ledger] == ["ann"]
 
