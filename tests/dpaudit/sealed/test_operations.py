@@ -395,7 +395,7 @@ def test_a_sample_serves_one_release_at_its_label_and_its_units_alone_count(
                 asked.ledger.count(wrong, at=at)
         with pytest.raises(InputError, match="already a sample"):
             asked.ledger.sample(drawn, at="b")
-        with pytest.raises(PlanMismatchError, match="waits"):
+        with pytest.raises(PlanMismatchError, match="has not been released yet"):
             asked.ledger.sample(asked.data, at="a")
         asked.ledger.count(drawn.filter("age >= 0"), at="a")
         (step,) = asked.steps
