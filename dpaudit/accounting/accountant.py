@@ -224,9 +224,8 @@ class Accountant(Kinded, ABC):
     def __init_subclass__(cls) -> None:
         if "in_best" in cls.__dict__:
             raise InputError(
-                f"accountant {cls.kind!r} sets in_best; 'best' asks only accountants of "
-                "dpaudit, so leave in_best out, and name the accountant where you want its "
-                "proof."
+                f"accountant {cls.kind!r} sets in_best; 'best' asks only accountants of dpaudit, "
+                "so leave in_best out, and name the accountant where you want its proof."
             )
         super().__init_subclass__()
 

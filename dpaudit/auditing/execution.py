@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -302,6 +303,30 @@ def progress_bar(
         if not bars.tasks:
             _drawn.clear()
             bars.stop()
+
+
+_SLOW, _LONG = 3.0, 30.0
+"""Seconds after which it is said how long all runs will take, if that is so many."""
+
+
+def forecast(progress: Progress | None, notice: Callable[[str], None]) -> Progress:
+    """Progress that also says once, of slow runs, how long all of them will take."""
+    start, told = time.monotonic(), False
+
+    def heard(done: int, total: int) -> None:
+        nonlocal told
+        took = time.monotonic() - start
+        if not told and took > _SLOW and done:
+            told, whole = True, took * total / done
+            if whole > _LONG:
+                notice(
+                    f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
+                    f"{whole:.0f} s; --runs takes fewer."
+                )
+        if progress is not None:
+            progress(done, total)
+
+    return heard
 
 
 class _Bars(Bars):

@@ -135,8 +135,7 @@ class Kinded(Checked):
         if known is not cls and not again:
             raise InputError(
                 f"{cls.family} kind {kind!r} already belongs to "
-                f"{known.__module__}.{known.__qualname__}; give the new class a kind of its "
-                "own."
+                f"{known.__module__}.{known.__qualname__}; give the new class a kind of its own."
             )
         cls._members[kind] = cls  # the same class again, in a session that edits its source
 

@@ -526,8 +526,7 @@ def check(
     from dpaudit.workflow.checking import check_project
 
     kept = (
-        "reports are written once all work is done: the earlier "
-        "ones stay, and the same command "
+        "reports are written once all work is done: the earlier ones stay, and the same command "
         "starts again"
     )
     with working("check", kept):

@@ -160,8 +160,8 @@ def _outcome(arguments: list[str]) -> int:
         if os.environ.get("DPAUDIT_DEBUG"):
             raise
         return _write_error(
-            f"unexpected {type(error).__name__}{_innermost(error)} "
-            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows the traceback)",
+            f"unexpected {type(error).__name__}{_innermost(error)} (this is a fault of dpaudit; "
+            "DPAUDIT_DEBUG=1 shows the traceback)",
             Exit.INPUT,
         )
     if code == Exit.INTERRUPTED:  # typer makes Ctrl-C a silent code

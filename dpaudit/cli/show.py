@@ -541,7 +541,7 @@ def _judged(heads: Sequence[str], rows: Sequence[Any], cells: Callable[[Any], An
 @answering()
 def scaffolded(name: str, made: Sequence[Path]) -> None:
     """Print what was made, and what to do next."""
-    from dpaudit.project.targets import imported_names
+    from dpaudit.project.own_files import imported_names
 
     written(*made)
     code = [path for path in made if path.suffix == ".py" and path.parent == Path(name)]

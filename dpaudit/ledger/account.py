@@ -77,8 +77,7 @@ class Account:
             places = ", ".join(repr(place) for place in self.declared)
             raise PlanMismatchError(
                 f"{mechanism.kind} was requested at a label that is not declared; the plan "
-                "declares "
-                f"{places:.400}."
+                f"declares {places:.400}."
             )
         own = invocation.mechanism
         if mechanism is not own and (type(mechanism) is not type(own) or mechanism != own):

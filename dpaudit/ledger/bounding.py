@@ -258,8 +258,7 @@ def quantile_utilities(
         )
     if contribution.rows is None:
         raise InputError(
-            f"{invocation.describe()} does not bound the rows of "
-            "a unit; quantiles need such a "
+            f"{invocation.describe()} does not bound the rows of a unit; quantiles need such a "
             "bound."
         )
     # A zeroed row is still a row, which may go from one side of a candidate to the other.

@@ -47,8 +47,7 @@ def require_open(invocation: Invocation, value: NDArray[Any], *, unit: str | Non
         InputError: if the mechanism refuses the value.
     """
     require_unbounded(invocation)
-    mechanism = invocation.mechanism
-    if isinstance(mechanism, PrivateSelection):
+    if isinstance(invocation.mechanism, PrivateSelection):
         raise PlanMismatchError(f"{invocation.describe()} selects among runs; use select for it.")
     require_sound(invocation, value)
     if unit is not None or invocation.trust is TrustModel.LOCAL:

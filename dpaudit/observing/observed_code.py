@@ -41,9 +41,10 @@ from dpaudit.project import RunResult, Subject
 from dpaudit.project.audit_request import parse_relation
 from dpaudit.project.describing import plan_text
 from dpaudit.project.foreign import foreign
+from dpaudit.project.own_files import code_hash, imported_names, own_files
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.subject import read_data
-from dpaudit.project.targets import code_hash, imported_names, load_function, own_files, parse_claim
+from dpaudit.project.targets import load_function, parse_claim
 from dpaudit.rehearsal.neighbours import literals
 from dpaudit.rehearsal.rehearse import rehearse
 from dpaudit.workflow.calibrating import claim_table
@@ -182,8 +183,7 @@ def observe_target(
         raise InputError("--data and --rehearse need a function; give FILE.py:function.")
     if plan is not None and (relation is not None or unit != "row" or claim is not None):
         raise InputError(
-            "--plan is given with --relation, --unit or --claim, "
-            "which the plan states; leave "
+            "--plan is given with --relation, --unit or --claim, which the plan states; leave "
             "these out."
         )
     found = tuple(libraries) or _imported(name)

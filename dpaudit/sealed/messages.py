@@ -53,8 +53,7 @@ def require_readable(value: Any) -> None:
             raise InputError("a parameter is not a number, text, list or array.")
         if isinstance(value, dict) and "array" in value and value["type"] not in _NUMBERS:
             raise InputError(
-                "an array holds something other than numbers; it "
-                "must hold integers, floats or "
+                "an array holds something other than numbers; it must hold integers, floats or "
                 "booleans."
             )
         for each in value["list"] if isinstance(value, dict) and "list" in value else ():

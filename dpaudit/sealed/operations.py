@@ -148,9 +148,8 @@ class Operations:
     def _keep(self, handle: Any) -> int:
         if len(self._handles) >= _MOST_HANDLES:
             raise InputError(
-                f"there are {_MOST_HANDLES} handles, and no more "
-                "can be made; reuse those that "
-                "you have."
+                f"there are {_MOST_HANDLES} handles, and no more can be made; reuse those that you "
+                "have."
             )
         number = next(self._numbers)
         self._handles[number] = handle
@@ -204,8 +203,7 @@ class Operations:
             self._partition = sql
         if self._partition != sql:
             raise InputError(
-                "units are already partitioned in another way; all "
-                "groups must be by the same "
+                "units are already partitioned in another way; all groups must be by the same "
                 "column."
             )
         return [[key, self._keep(rows)] for key, rows in found.items()]
@@ -388,8 +386,7 @@ class Operations:
         vectors = self._vectors(request)
         if vectors.rows.sample is not None:  # nor may one of both be refused after the other
             raise InputError(
-                "a mean is two releases, which cannot share a "
-                "sample; release the sum and the "
+                "a mean is two releases, which cannot share a sample; release the sum and the "
                 "count by themselves."
             )
         total = self._sum_at(request.get("total"), vectors)
@@ -499,9 +496,8 @@ class Operations:
         additive = isinstance(own, AdditiveNoise) and own.norm is not Norm.CHANGE
         if not additive and not isinstance(own, RandomizedResponse | Encoding):
             raise InputError(
-                f"{invocation.describe()} states by itself how far a unit may move its "
-                "answer, and nothing enforces that; declare laplace, gaussian or "
-                "randomized-response."
+                f"{invocation.describe()} states by itself how far a unit may move its answer, and "
+                "nothing enforces that; declare laplace, gaussian or randomized-response."
             )
         units = self._asked_units(request.get("units"))
         ends = vectors.corners()

@@ -356,8 +356,7 @@ class _Reader:
             raise InputError(f"{_place(node)} is a {other.kind}; it is compared with a {one.kind}.")
         if one.kind is Kind.TEXT and sign not in ("=", "<>"):
             raise InputError(
-                f"{_place(node)}: texts can only be equal or not, "
-                "because their order depends on "
+                f"{_place(node)}: texts can only be equal or not, because their order depends on "
                 "the locale."
             )
         return f"({one.sql} {sign} {other.sql})"

@@ -32,8 +32,7 @@ def audit_training(request: AuditRequest) -> AuditOutcome:
     from dpaudit.project.audit_request import ONE_RUN
     from dpaudit.project.targets import load_function
     from dpaudit.training.membership import MembershipAttack, audit_membership, audit_one_run
-    from dpaudit.workflow.attacking import hypothesis, outcome_of
-    from dpaudit.workflow.progress import attack_progress
+    from dpaudit.workflow.attacking import attack_progress, hypothesis, outcome_of
 
     canaries = request.canaries or 0
     train = load_function(request.target, request.settings)

@@ -131,9 +131,8 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
             raise InputError(f"optim is {self.args.optim.value!r}; it steps before there is noise.")
         if self.compute_loss_func is not None:
             raise InputError(
-                "compute_loss_func is given; give losses instead, "
-                "which returns one loss for "
-                "each row."
+                "compute_loss_func is given; give losses instead, which returns one loss for each "
+                "row."
             )
         held = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
         if any(each is self.train_dataset is not None for each in held.values()):

@@ -12,7 +12,8 @@ import math
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -35,6 +36,7 @@ from dpaudit.auditing import (
 from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.design import TooFewRunsError
 from dpaudit.auditing.distinguishing.scores import OutputScore
+from dpaudit.auditing.execution import forecast, progress_bar
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.auditing.subjects.neighbours import Search, around, patterns
@@ -69,7 +71,6 @@ from dpaudit.project.targets import Target, certified, find_code, find_target, l
 from dpaudit.rehearsal.neighbours import derive_neighbours, literals
 from dpaudit.rehearsal.rehearse import RehearsalOutcome
 from dpaudit.workflow.outcomes import NO_AUDIT
-from dpaudit.workflow.progress import attack_progress
 from dpaudit.workflow.rehearsing import audit_run, rehearse_subject, time_left
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
@@ -679,3 +680,14 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     if request.fields:
         told["unique_fields"] = unique | request.fields
     return replace(record, details={**record.details, **told})
+
+
+@contextmanager
+def attack_progress(request: AuditRequest, label: str) -> Iterator[Execution]:
+    """The execution of a request, whose progress is drawn unless somebody else is told of it."""
+    if request.execution.progress is not None:
+        yield request.execution
+        return
+    with progress_bar(label) as drawn:
+        told = drawn if request.notice is None else forecast(drawn, request.notice)
+        yield request.execution.updated({"progress": told})

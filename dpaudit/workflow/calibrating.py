@@ -374,8 +374,7 @@ def _places(content: Mapping[str, Any], at: str) -> dict[Place, str]:
             name = _parameter(each.mechanism.keys())
             if name is None:
                 raise InputError(
-                    f"{each.describe()} has no parameter that "
-                    "scales noise; name another "
+                    f"{each.describe()} has no parameter that scales noise; name another "
                     "invocation with --at."
                 )
             found[place] = name

@@ -27,8 +27,9 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SealRecord, SubjectRecord
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
+from dpaudit.project.own_files import combined_hash
 from dpaudit.project.subject import RunResult
-from dpaudit.project.targets import CodeFiles, Target, code_files, combined_hash, own_packages
+from dpaudit.project.targets import CodeFiles, Target, code_files, own_packages
 from dpaudit.sealed.channel import Channel, ChannelError
 from dpaudit.sealed.messages import error_of, refusal
 from dpaudit.sealed.processes import ONE_THREAD

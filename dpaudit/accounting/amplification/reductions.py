@@ -238,9 +238,8 @@ def fallback(use: Use) -> tuple[str, str] | None:
     if _is_displaced(use):
         times = instead.sensitivity / use.sensitivity
         return (
-            "A unit may contribute at steps other than those of the unit that it replaces, "
-            "which counts as "
-            f"{times:.4g} times the sensitivity.",
+            "A unit may contribute at steps other than those of the unit that it replaces, which "
+            f"counts as {times:.4g} times the sensitivity.",
             "State fixed_steps = true if the steps at which a unit contributes are public.",
         )
     if isinstance(use.relation, ReplaceOne) or isinstance(use.sampling, RandomAllocation):

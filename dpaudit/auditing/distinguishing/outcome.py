@@ -420,9 +420,8 @@ class Outcome:
         if not 0 < shown <= RARE * every:
             return ""
         return (
-            f" In {shown} of {every} outputs there was something that hardly any output of "
-            "the pilot had, such as a field, a text or a type. No event tested it; more runs "
-            "would."
+            f" In {shown} of {every} outputs there was something that hardly any output of the "
+            "pilot had, such as a field, a text or a type. No event tested it; more runs would."
         )
 
     def _facts_of_fields(self, fields: Fields) -> dict[str, Any]:

@@ -46,10 +46,9 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
     for side, one, many in zip(Side, single, batch, strict=True):
         if one.shape[1:] != many.shape[1:]:
             raise InconclusiveError(
-                f"a batch has outputs of shape {many.shape[1:]} {side.where}, but a call with "
-                f"size = 1 returns shape {one.shape[1:]}; size must be the number of runs; "
-                "rename "
-                "the parameter if it means something else."
+                f"a batch has outputs of shape {many.shape[1:]} {side.where}, but a call with size "
+                f"= 1 returns shape {one.shape[1:]}; size must be the number of runs; rename the "
+                "parameter if it means something else."
             )
         one, many = (each.reshape(len(each), -1) for each in (one, many))
         columns = some_columns(one.shape[1])

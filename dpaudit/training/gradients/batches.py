@@ -139,9 +139,8 @@ def require_drawable(each: Invocation) -> None:
         )
     if sampling is not None and (not isinstance(sampling, _DRAWN) or isinstance(law, Continual)):
         raise UnsupportedError(
-            f"{each.describe()} is declared with {sampling.kind} sampling, which a training "
-            "cannot draw; declare poisson, truncated-poisson or fixed-size for independent "
-            "noise."
+            f"{each.describe()} is declared with {sampling.kind} sampling, which a training cannot "
+            "draw; declare poisson, truncated-poisson or fixed-size for independent noise."
         )
     if isinstance(sampling, PoissonSampling) and sampling.rows:
         raise UnsupportedError(

@@ -177,8 +177,8 @@ class ClippedSums:
                     with foreign("the loss"):  # its words may show an example
                         raise
                 total += added.numpy(force=True)
-                unclipped = int((own <= norm * (1 - MARGIN)).sum())
-                balance += 2 * unclipped - len(here) if counted else 0
+                if counted:
+                    balance += 2 * int((own <= norm * (1 - MARGIN)).sum()) - len(here)
         return total, balance
 
     def _clipped(

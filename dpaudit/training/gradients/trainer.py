@@ -41,7 +41,7 @@ from dpaudit.certificate import Certificate, Finding, SubjectRecord
 from dpaudit.ledger import FloatNoise, Ledger, SecureNoise, Stream
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Plan, ZeroOut
-from dpaudit.project.targets import code_hash
+from dpaudit.project.own_files import code_hash
 from dpaudit.training.certifying import LedgerTraining, Wanted
 from dpaudit.training.declared import Adaptive as Adaptive
 from dpaudit.training.declared import invocations_at, is_correlated

@@ -41,7 +41,7 @@ from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
-from dpaudit.project.targets import combined_hash, is_of_author, own_files
+from dpaudit.project.own_files import combined_hash, is_of_author, own_files
 from dpaudit.training.certifying import LedgerTraining, Wanted, ended_early
 from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch

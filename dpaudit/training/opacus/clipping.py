@@ -168,10 +168,9 @@ class GhostSums:
                 calls = getattr(p, "_forward_counter", 0)
                 if p.requires_grad and type(layer) in known and used[id(p)] > calls:
                     raise PlanMismatchError(
-                        "the loss uses a trained parameter outside its layer, such as in a "
-                        "penalty or a second use of its weights, and ghost clipping does not "
-                        "clip that; clip by "
-                        "example (grad_sample_mode='hooks'), or leave that term out."
+                        "the loss uses a trained parameter outside its layer, such as in a penalty "
+                        "or a second use of its weights, and ghost clipping does not clip that; "
+                        "clip by example (grad_sample_mode='hooks'), or leave that term out."
                     )
         if any(
             getattr(p, "_backward_hooks", None) or getattr(p, "_post_accumulate_grad_hooks", None)

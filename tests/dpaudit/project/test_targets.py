@@ -14,7 +14,8 @@ from examples import response_plan
 
 from dpaudit import InputError, Subject
 from dpaudit.project import targets
-from dpaudit.project.targets import code_hash, find_subject, find_target
+from dpaudit.project.own_files import code_hash
+from dpaudit.project.targets import find_subject, find_target
 
 
 @dataclass(frozen=True)

@@ -300,8 +300,8 @@ def slow(data, rng):
 
 
 def test_it_is_told_once_how_long_slow_runs_take(monkeypatch):
-    monkeypatch.setattr("dpaudit.workflow.progress._SLOW", 0.02)
-    monkeypatch.setattr("dpaudit.workflow.progress._LONG", 0.1)
+    monkeypatch.setattr("dpaudit.auditing.execution._SLOW", 0.02)
+    monkeypatch.setattr("dpaudit.auditing.execution._LONG", 0.1)
     told = list[str]()
     found = AuditRequest(
         slow, pair=AuditPair([0.0], [1.0]), epsilon=1.0, execution=Execution(runs=1000, seed=0)

@@ -16,8 +16,9 @@ import pytest
 from dpaudit.base import applications, file_content, files
 from dpaudit.base.errors import InputError
 from dpaudit.project import targets
+from dpaudit.project.own_files import code_hash
 from dpaudit.project.project_file import Code, SubjectEntry
-from dpaudit.project.targets import code_files, code_hash
+from dpaudit.project.targets import code_files
 from dpaudit.sealed import public_files, sandbox
 from dpaudit.workflow.certifying import certify_target
 from dpaudit.workflow.checking import certify_entry
