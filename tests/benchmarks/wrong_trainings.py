@@ -374,7 +374,7 @@ FURTHER = (
     Case("parameters from an uncharged training", ASSUMED, OWN_LOOP),
     Case("a seed for the noise", FOUND, "training-seeded", seeded),
     Case("a training again on the same ledger", IMPOSSIBLE, "no step is left", twice),
-    Case("a stream begun again", REFUSED, "begun already", twice_the_stream),
+    Case("a stream begun again", REFUSED, "has already begun", twice_the_stream),
     Case(
         "users declared, rows clipped",
         REFUSED,
