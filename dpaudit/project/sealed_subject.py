@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -105,14 +104,14 @@ class Held:
 
     Attributes:
         table: as it was declared.
-        none: the same table without rows.
+        tried: the same table without rows, and with made-up rows.
         stored: its rows.
         rows: which of these there are.
         stack: holds what must be closed.
     """
 
     table: ReadTable
-    none: Store
+    tried: tuple[Store, Store]
     stored: Store
     rows: Described
     stack: ExitStack
@@ -172,7 +171,7 @@ class OpenSubject(Subject):
         Raises:
             InputError: if the table cannot be read as declared.
         """
-        from dpaudit.sealed.store import ReadTable, all_rows, opened, with_data
+        from dpaudit.sealed.store import ReadTable, all_rows, opened, tables_to_try, with_data
 
         record = self.sealed.table().to_dict()
         stack = _Kept()
@@ -183,8 +182,9 @@ class OpenSubject(Subject):
         if made_up:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-"))
             table = with_data(table, source, Path(folder), rng)
-        none, rows = opened(table, secrets.token_bytes(32), stack)
-        return Held(table, none, rows, all_rows(table), stack)
+        tried = tables_to_try(table, self.plan(), stack)
+        rows = opened(table, secrets.token_bytes(32), stack)
+        return Held(table, tried, rows, all_rows(table), stack)
 
     def neighbours(self, data: Held, rng: np.random.Generator) -> Iterable[Move]:
         """The rows without those of one unit, or with another's in place of these."""
@@ -207,10 +207,9 @@ class OpenSubject(Subject):
 
         plan = ledger.plan
         require_sealable(plan, data.table)
-        sides = Side(data.none, trial_of(ledger)), Side(data.stored, ledger)
-        examples = ExitStack()
-        functions = self._functions(data.table, rng, examples)
-        operations = Operations(plan, data.table, *sides, data.rows, functions)
+        trials = [Side(each, trial_of(ledger)) for each in data.tried]
+        real, functions = Side(data.stored, ledger), self._functions(rng)
+        operations = Operations(plan, data.table, trials, real, data.rows, functions)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             try:
@@ -218,23 +217,17 @@ class OpenSubject(Subject):
             except FatalError:
                 raise InputError("the rows cannot be processed.") from None
 
-        with examples:
-            result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
+        result = self.sealed.run(Rows(ask, 0), SealedLedger(plan, ask), rng)
         published(type(self.sealed).__name__, result)
         return replace(result, owner=RunResult(operations.owner) if operations.owner else None)
 
-    def _functions(
-        self, table: ReadTable, rng: np.random.Generator, stack: ExitStack
-    ) -> UnitFunctions | None:
+    def _functions(self, rng: np.random.Generator) -> UnitFunctions | None:
         """What runs the functions of the subject here; None where it has none.
 
         Args:
-            table: of which rows are made up, for functions to be tried on.
             rng: of the run; nothing is drawn from it.
-            stack: closes these rows.
         """
         from dpaudit.sealed.per_unit import UnitFunctions
-        from dpaudit.sealed.store import example
         from dpaudit.sealed.workers import OwnFunctions
 
         functions = {code_of(each): each for each in self.sealed.functions}
@@ -242,8 +235,7 @@ class OpenSubject(Subject):
             return None
         # of a copy, so that the code draws here what it draws in a sealed run
         secret = hmac.digest(deepcopy(rng).bytes(32), b"functions", "sha256")
-        made_up = partial(example, table, stack)
-        return UnitFunctions(OwnFunctions(functions), functions.keys(), secret, made_up)
+        return UnitFunctions(OwnFunctions(functions), functions.keys(), secret)
 
 
 def on_made_up_rows(subject: Subject | None, data: str | None = None) -> Subject | None:

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.processes import end, start
 from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
 from dpaudit.sealed.sealable import require_population, require_sealable
-from dpaudit.sealed.store import ReadTable, example, opened, with_data
+from dpaudit.sealed.store import ReadTable, opened, tables_to_try, with_data
 from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.sealed.workers import Workers
 
@@ -226,7 +225,8 @@ class _Custodian:
             folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-")))
             table = with_data(table, first["data"], folder, generator(seeds[0]))
         secret = generator(seeds[3]).bytes(32) if seeded else secrets.token_bytes(32)
-        none, rows = opened(table, secret, self.stack)
+        tried = tables_to_try(table, plan, self.stack)
+        rows = opened(table, secret, self.stack)
         require_apart(table_files(table, self._open_to_code()), self.readable)
         require_population(plan, len(rows.units()))
         self.launcher.send({"loaded": True})
@@ -247,10 +247,9 @@ class _Custodian:
         self.launcher.send({"began": True})
         functions = None
         if self.workers is not None:
-            made_up = partial(example, table, self.stack)
-            functions = UnitFunctions(self.workers, self.functions, secret, made_up, self._show)
-        sides = Side(none, trial_of(ledger)), Side(rows, ledger)
-        operations = Operations(plan, table, *sides, functions=functions)
+            functions = UnitFunctions(self.workers, self.functions, secret, self._show)
+        trials = [Side(each, trial_of(ledger)) for each in tried]
+        operations = Operations(plan, table, trials, Side(rows, ledger), functions=functions)
         try:
             result = self._answer_all(operations, seeds[1])
             if not len(ledger):

@@ -1,9 +1,10 @@
-"""What the custodian answers: each request, tried on no rows before it is run on the data.
+"""What the custodian answers: each request, tried on made-up rows before it is run on the data.
 
 A request names an operation and what it is of. Operations on handles make descriptions and read no
-row. Releases go through the ledger; each is first made by a ledger of the same plan over a table
-without rows. What that refuses is refused in words, which follow from plan, schema and request
-alone. What fails afterwards, for want of memory or room, ends the run in one fixed sentence.
+row. Releases go through the ledger; each is first made by ledgers of the same plan over a table
+without rows and one of made-up rows. What these refuse is refused in words, which follow from plan,
+schema and request alone. What fails afterwards, for want of memory or room, ends the run in one
+fixed sentence.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from dpaudit.sealed.messages import read, refusal, written
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.rows import Rows, Sample, Vectors
 from dpaudit.sealed.sealable import are_alike
-from dpaudit.sealed.store import ReadTable, all_rows
+from dpaudit.sealed.store import ALL_ROWS, ReadTable, all_rows
 from dpaudit.sealed.sums import (
     Side,
     Steps,
@@ -86,12 +87,13 @@ class Operations:
     Args:
         plan: what may be released.
         table: the declaration.
-        trial: the table without rows, with a ledger that nobody reads.
+        trials: tables without rows and with made-up rows, with ledgers that nobody reads.
         real: the rows, with the ledger.
         rows: which of the rows there are; all of them where not given.
         functions: the author's, on the records of one unit, if there are any.
 
     Attributes:
+        trials: what is tried first.
         real: the rows, with the ledger.
         owner: what the owner of the data is told, by name.
     """
@@ -100,14 +102,14 @@ class Operations:
         self,
         plan: Plan,
         table: ReadTable,
-        trial: Side,
+        trials: Sequence[Side],
         real: Side,
         rows: Rows | None = None,
         functions: UnitFunctions | None = None,
     ) -> None:
         self._roster = table.roster
         self._declared = {each.at: each for each in plan.invocations}
-        self._trial, self.real = trial, real
+        self.trials, self.real = trials, real
         self._handles: dict[int, Any] = {0: rows or all_rows(table)}
         self._numbers = itertools.count(1)
         self._partition: str | None = None
@@ -236,14 +238,14 @@ class Operations:
         wanted = functions.read(request)
         table = f"values_{next(self._numbers)}"
         found = wanted.described(rows, table)
-        functions.require_answers(wanted, rows)
+        functions.require_answers(wanted, rows, self.trials[-1].store)
 
         def keep(side: Side) -> None:
-            codes, values = functions.values(wanted, rows, side.store)
-            side.store.keep(table, codes, values)
+            made = functions.values if side is self.real else functions.defaults
+            side.store.keep(table, *made(wanted, rows, side.store))
 
         self.both(keep)
-        for name, number in functions.defaults.items():
+        for name, number in functions.failures.items():
             self.owner[f"units with the default of {name}"] = number
         return {"handle": self._keep(found)} | found.facts
 
@@ -296,13 +298,14 @@ class Operations:
         return found
 
     def both(self, release: Callable[[Side], Any]) -> Any:
-        """The answer of the real side, after the one without rows refused nothing.
+        """The answer of the real side, after those without a real row refused nothing.
 
         Raises:
-            DpAuditError: as the release of the one without rows does, or if a budget is used up.
+            DpAuditError: as the release of one of these does, or if a budget is used up.
             FatalError: if the real one fails.
         """
-        release(self._trial)
+        for trial in self.trials:
+            release(trial)
         try:
             return written(release(self.real))
         except BudgetExceededError:
@@ -531,11 +534,12 @@ class Operations:
         return self.both(release)
 
     def names(self, side: Side, invocation: Invocation) -> list[str]:
-        """Of all units, from which a sample is drawn; without rows, of as many as are declared."""
+        """Of all units, from which a sample is drawn; in a trial, of as many as are declared."""
+        found = side.store.units()
         if side is self.real:
-            return side.store.units()
+            return found
         population = getattr(invocation.sampling, "population", 0)
-        return [f"unit {n}" for n in range(population)]
+        return [*found, *(f"without rows {n}" for n in range(len(found), population))]
 
     def sample(self, request: Mapping[str, Any]) -> Any:
         """The rows, or the numbers, of units that are drawn for one release."""
@@ -551,7 +555,9 @@ class Operations:
 
         def release(side: Side) -> None:
             places = side.ledger.sample(self.names(side, invocation), at=at)
-            side.store.sample(drawn.table, places if side is self.real else [])
+            if side is not self.real:  # whoever is drawn, what is done with rows is tried
+                places = np.unique(side.store.codes(Rows(ALL_ROWS, {}))).tolist()
+            side.store.sample(drawn.table, places)
 
         self.both(release)
         self._sample[at] = drawn

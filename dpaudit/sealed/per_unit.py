@@ -178,7 +178,6 @@ class UnitFunctions:
         functions: runs them.
         declared: files and names of those that the subject declares.
         secret: of this run; what a unit draws follows from it, the call and the unit's name.
-        example: makes a store of made-up rows, on which each function is tried beforehand.
         say: shows a sentence to whoever runs this.
     """
 
@@ -187,19 +186,17 @@ class UnitFunctions:
         functions: Functions,
         declared: Collection[tuple[str, str]],
         secret: bytes,
-        example: Callable[[], Store],
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._functions = functions
         self._declared = frozenset(declared)
         self._secret = secret
-        self._example = example
         self._say = say
         self._calls = 0
         self._tried: set[tuple[Any, ...]] = set()
         self._states: dict[str, dict[int, str]] = {}
         self._names: list[str] = []
-        self.defaults: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
 
     def read(self, request: Mapping[str, Any]) -> UnitValues:
         """What a request asks.
@@ -216,20 +213,20 @@ class UnitFunctions:
             )
         return found
 
-    def require_answers(self, wanted: UnitValues, rows: Rows) -> None:
+    def require_answers(self, wanted: UnitValues, rows: Rows, made_up: Store) -> None:
         """Try a function on made-up rows, once for each way to call it; that tells no secret.
 
         Raises:
             InputError: if it fails on all of them.
         """
-        self.defaults[wanted.call.name] += 0  # said of every function, whatever the data
+        self.failures[wanted.call.name] += 0  # said of every function, whatever the data
         call = wanted.call
         key = call.file, call.name, wanted.shape, call.keeps_state, *sorted(call.parameters)
         if key in self._tried:
             return
         self._tried.add(key)
         every = Rows(ALL_ROWS, rows.known)
-        records = [record for _, record in self._example().records(every)][:_TRIED]
+        records = [record for _, record in made_up.records(every)][:_TRIED]
         jobs = [wanted.job(record, str(n), b"made up", "") for n, record in enumerate(records)]
         reasons = [wanted.of(said)[1] for said in self._functions.run(call, jobs)]
         wrong = [why for why in reasons if why]
@@ -239,6 +236,16 @@ class UnitFunctions:
         if len(wrong) == len(jobs):
             raise InputError(f"{which}: {wrong[0]}.")
         self._say(f"{which}, which count as its default: {wrong[0]}.\n")
+
+    def defaults(self, wanted: UnitValues, rows: Rows, store: Store) -> tuple[list[int], Whole]:
+        """The codes of the units of rows, and for each the value of a function that fails.
+
+        Raises:
+            InputError: if the parameters cannot be read.
+        """
+        self._functions.run(wanted.call, [])
+        codes = [code for code, _ in store.records(rows)]
+        return codes, np.tile(wanted.default, (len(codes), 1))
 
     def values(self, wanted: UnitValues, rows: Rows, store: Store) -> tuple[list[int], Whole]:
         """The codes of the units of rows, and their values, shape (n, entries)."""
@@ -255,7 +262,7 @@ class UnitFunctions:
         for code, said in zip(codes, self._functions.run(wanted.call, jobs), strict=True):
             value, wrong = wanted.of(said)
             values.append(value)
-            self.defaults[wanted.call.name] += bool(wrong)
+            self.failures[wanted.call.name] += bool(wrong)
             if wanted.state and not wrong:
                 state = said.get("state")
                 states[code] = state if isinstance(state, str) else ""

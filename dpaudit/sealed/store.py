@@ -1,7 +1,8 @@
 """The rows of a table as the custodian holds them, in DuckDB: read once, each with a place.
 
 The place of a row follows from a keyed hash of its unit and values, so that nothing depends on
-where it stood. Beside the real table there is one without rows, on which all is tried first.
+where it stood. Beside the real table there are two on which all is tried first: one without rows,
+and one of rows that are made up.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import plain
 from dpaudit.base.files import digest
 from dpaudit.base.validate import shown
+from dpaudit.plan import Plan
 from dpaudit.sealed.encoders import Whole
 from dpaudit.sealed.rows import Cells, Rows, Vectors
 from dpaudit.sealed.table import KEYS, SYNTHETIC
@@ -38,8 +40,8 @@ ALL_ROWS = "SELECT * FROM stored"
 """Every row that has a unit, in SQL."""
 
 
-_MADE_UP = 40
-"""Rows for functions to be tried on."""
+_MADE_UP, _OF_UNIT = 40, 4
+"""Made-up rows, of as many units as have so many each on average."""
 
 
 @dataclass(frozen=True)
@@ -242,29 +244,41 @@ def all_rows(table: ReadTable) -> Rows:
     return Rows(ALL_ROWS, table.known)
 
 
-def example(table: ReadTable, stack: ExitStack) -> Store:
-    """A table of a few made-up rows, always the same, for functions to be tried on."""
+def tables_to_try(table: ReadTable, plan: Plan, stack: ExitStack) -> tuple[Store, Store]:
+    """The table without rows, and one of a few made-up rows: both follow from what is public.
+
+    Args:
+        table: as it was declared.
+        plan: says how many units there are, where that is public.
+        stack: closes both.
+    """
+    declared = (getattr(each.sampling, "population", None) for each in plan.invocations)
+    rows = min(_MADE_UP, *(_OF_UNIT * each for each in declared if each), _MADE_UP)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="dpaudit-")))
-    rng = np.random.default_rng(0)
-    rows = replace(table, source=made_up(table.layout, _MADE_UP, rng, folder, table.roster))
-    return opened(rows, b"made up", stack)[1]
+    source = made_up(table.layout, rows, np.random.default_rng(0), folder, table.roster)
+    folders = stack.enter_context(staged(source, table.layout))
+    connection = stack.enter_context(closing(connect(folders[0].parent)))
+
+    def store(name: str, folders: Sequence[Path]) -> Store:
+        own = stack.enter_context(closing(connection.cursor()))
+        run(own, f"CREATE SCHEMA {name}")
+        run(own, f"USE {name}")
+        return Store(own, folders, table, b"made up")
+
+    return store("none", folders[:1]), store("made_up", folders)
 
 
-def opened(table: ReadTable, secret: bytes, stack: ExitStack) -> tuple[Store, Store]:
-    """The table without rows, and the real one.
+def opened(table: ReadTable, secret: bytes, stack: ExitStack) -> Store:
+    """The rows.
 
     Args:
         table: as it was declared.
         secret: key of the order of rows.
-        stack: closes both.
+        stack: closes them.
 
     Raises:
         InputError: if the table cannot be read as declared.
     """
-    none, *buckets = stack.enter_context(staged(table.source, table.layout))
-    scratch = none.parent
-    stores = [
-        Store(stack.enter_context(closing(connect(scratch))), folders, table, secret)
-        for folders in ([none], [none, *buckets])
-    ]
-    return stores[0], stores[1]
+    folders = stack.enter_context(staged(table.source, table.layout))
+    connection = stack.enter_context(closing(connect(folders[0].parent)))
+    return Store(connection, folders, table, secret)

@@ -1,6 +1,6 @@
 """What a table adds to a ledger: sums of parts that are bounded, and running sums of them.
 
-One side of a run is the real table with its ledger, and another one has no rows.
+One side of a run is the real table with its ledger; others have no rows, or made-up ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Side:
 
 
 class _TrialNoise(FloatNoise):
-    """Noise of a table without rows, which refuses what that of another ledger would."""
+    """Noise of a table that is tried, which refuses what that of another ledger would."""
 
     def __init__(self, other: NoiseBackend) -> None:
         super().__init__(np.random.default_rng(0))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from dpaudit.sealed.handles import Rows, SealedLedger, code_of
 from dpaudit.sealed.operations import Operations
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.sealable import require_sealable
-from dpaudit.sealed.store import ReadTable, example, opened
+from dpaudit.sealed.store import ReadTable, opened, tables_to_try
 from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.sealed.workers import OwnFunctions
 
@@ -127,13 +126,12 @@ def held(
     with ExitStack() as stack:
         table = ReadTable.of(record, folder)
         require_sealable(plan, table)
-        none, stored = opened(table, secret, stack)
+        tried, stored = tables_to_try(table, plan, stack), opened(table, secret, stack)
         noise = noise or RecordingNoise(np.random.default_rng(1))
         real = Ledger(plan, noise=noise)
-        sides = Side(none, trial_of(real)), Side(stored, real)
-        operations = Operations(
-            plan, table, *sides, functions=_per_unit(functions, table, secret, say, stack)
-        )
+        trials = [Side(each, trial_of(real)) for each in tried]
+        own = _per_unit(functions, secret, say)
+        operations = Operations(plan, table, trials, Side(stored, real), functions=own)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             said = operations.answer(json.loads(json.dumps(request, allow_nan=False)))
@@ -143,13 +141,8 @@ def held(
 
 
 def _per_unit(
-    functions: Sequence[Callable[..., Any]],
-    table: ReadTable,
-    secret: bytes,
-    say: Callable[[str], None],
-    stack: ExitStack,
+    functions: Sequence[Callable[..., Any]], secret: bytes, say: Callable[[str], None]
 ) -> UnitFunctions | None:
     """Functions of the author, run in this process."""
     own = {code_of(each): each for each in functions}
-    made_up = partial(example, table, stack)
-    return UnitFunctions(OwnFunctions(own), own, secret, made_up, say) if own else None
+    return UnitFunctions(OwnFunctions(own), own, secret, say) if own else None

@@ -1,7 +1,8 @@
 """What the custodian of a sealed run does for a training: it holds rows and ledger, and no code.
 
-Both operations are tried on no rows first, as all are: opening a training checks the graph of its
-loss and maps it over made-up units of zeros, so that what is refused follows from the request.
+Both are tried on no rows and on made-up rows first, as all operations are. Opening a training looks
+at the graph of its loss and maps it over units of zeros, and each step is first taken on made-up
+rows, so that what is refused follows from the request.
 """
 
 from __future__ import annotations
@@ -81,16 +82,18 @@ def next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
     if opened is None:
         raise InputError("there is no such training.")
     given = tensor_of(request.get("parameters"))
-    own = list(opened.parameters.values())
+    own = [*opened.parameters.values()]
     if given.dtype != own[0].dtype or given.shape != (sum(each.numel() for each in own),):
         raise InputError("parameters differ in shape or type from those that are trained.")
     if not torch.isfinite(given).all():
         raise InputError("parameters have a NaN or an infinity; they must be finite.")
-    for each, part in zip(own, given.split([each.numel() for each in own]), strict=True):
-        each.copy_(part.view_as(each))
+    parts = given.split([each.numel() for each in own])
 
     def release(side: Side) -> Any:
-        made = next(side.trainings[number], None)
+        training = side.trainings[number]
+        for each, part in zip(training.parameters.values(), parts, strict=True):
+            each.copy_(part.view_as(each))
+        made = next(training, None)
         if made is None:
             return None
         flat = torch.cat([each.reshape(-1) for each in made.values()])

@@ -19,7 +19,7 @@ from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import Certificate, Premise, Standing
 from dpaudit.ledger import Ledger
 from dpaudit.project.sealed_subject import Held, OpenSubject, SealedSubject
-from dpaudit.sealed.store import ReadTable, all_rows, opened
+from dpaudit.sealed.store import ReadTable, all_rows, opened, tables_to_try
 from dpaudit.workflow.running import run_subject
 from tests.benchmarks.sealed_subjects import wrong
 from tests.benchmarks.sealed_subjects.wrong import Sealed
@@ -78,8 +78,8 @@ def held(subject: SealedSubject, rows: Sequence[Row], columns: Sequence[str]) ->
         lines.writerows(rows)
     with ExitStack() as stack:
         table = ReadTable.of(subject.table().to_dict(), path.parent)
-        none, stored = opened(table, SECRET, stack)
-        yield Held(table, none, stored, all_rows(table), stack)
+        tried = tables_to_try(table, subject.plan(), stack)
+        yield Held(table, tried, opened(table, SECRET, stack), all_rows(table), stack)
 
 
 def distance(kind: type[Sealed], one: Sequence[Row], two: Sequence[Row], folder: str) -> float:

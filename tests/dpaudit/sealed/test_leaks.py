@@ -46,8 +46,8 @@ from dpaudit.mechanisms import StableHistogram
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.operations import FatalError, Operations
 from dpaudit.sealed.sealable import require_sealable
-from dpaudit.sealed.store import ReadTable, opened
-from dpaudit.sealed.sums import Side
+from dpaudit.sealed.store import ReadTable, opened, tables_to_try
+from dpaudit.sealed.sums import Side, trial_of
 from dpaudit.workflow.running import run_subject
 
 pytest.importorskip("duckdb")
@@ -139,13 +139,15 @@ class Tables:
                 csv.writer(file).writerows([("person", *COLUMNS), *rows])
             declared = Table(str(path), "person", COLUMNS, roster=ROSTER)
             table = ReadTable.of(declared.to_dict(), folder)
-            self.opened[name] = (table, *opened(table, b"the same", stack))
+            tried = tables_to_try(table, central(), stack)
+            self.opened[name] = table, tried, opened(table, b"the same", stack)
 
     def operations(self, name: str, plan: Plan) -> Operations:
-        table, none, rows = self.opened[name]
+        table, tried, rows = self.opened[name]
         require_sealable(plan, table)
-        ledgers = (Ledger(plan, rng=np.random.default_rng(seed)) for seed in (0, 1))
-        return Operations(plan, table, *map(Side, (none, rows), ledgers))
+        real = Ledger(plan, rng=np.random.default_rng(1))
+        trials = [Side(each, trial_of(real)) for each in tried]
+        return Operations(plan, table, trials, Side(rows, real))
 
 
 @pytest.fixture(scope="module")
@@ -468,9 +470,9 @@ REFUSALS = {
     "Foreign": "mechanism is 'unnoisy'",
     "Disguised": "which is not a registered mechanism",
     "JunkClaim": "epsilon is '1'; it must be a finite number of at least 0.",
-    "JunkFindings": "finding lacks the key 'severity', which it needs.",
+    "JunkFindings": "finding lacks the required key 'severity'.",
     "JunkFact": "finding is 5; it must be a table.",
-    "JunkPlan": "invocation lacks the key 'mechanism', which it needs.",
+    "JunkPlan": "invocation lacks the required key 'mechanism'.",
     "HalfCharacter": "the process of the code sent a result that no file can hold",
     "JunkResult": "result is a int; it must be of another type.",
     "JunkSummary": "the process of the code published something that is not a result.",

@@ -366,7 +366,7 @@ def test_rows_that_are_held_are_divided_anew_in_each_run(tmp_path: Path) -> None
     rows = [{"who": "a", "ward": "A1", "age": "3"}, {"who": "b", "ward": "Ünï", "age": "5"}]
     with held(tmp_path, rows, by_ward(AddRemove())) as asked:
         for column in ("ward", "age"):
-            sides = asked.operations._trial, asked.operations.real
+            sides = asked.operations.trials, asked.operations.real
             table = SimpleNamespace(roster=(), known=asked.operations._handles[0].known)
             again = Operations(asked.ledger.plan, table, *sides)
             said = again.answer({"op": "partition", "of": 0, "column": column, "keys": None})
@@ -882,6 +882,28 @@ def random_request(rng: random.Random, handles: int) -> dict[str, Any]:
     if rng.random() < 0.1:
         request[rng.choice([*request])] = rng.choice(ODD)
     return request
+
+
+@pytest.mark.parametrize("rows", [[], [{"who": "a"}]], ids=["no rows", "a row"])
+@pytest.mark.parametrize("some", [True, False], ids=["with a row", "without one"])
+@pytest.mark.parametrize("sampled", [True, False], ids=["sampled", "all units"])
+def test_what_fails_of_a_row_or_of_none_is_met_before_the_rows_are(
+    rows: list[Texts], some: bool, sampled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ended there would tell whether anybody is among the rows."""
+    own = Ledger.count
+
+    def count(ledger: Ledger, *given: Any, units: Any, **named: Any) -> Any:
+        if bool(len(units)) is some:
+            raise InputError("it fails.")
+        return own(ledger, *given, units=units, **named)
+
+    monkeypatch.setattr(Ledger, "count", count)
+    more = {"sampling": PoissonSampling(0.01)} if sampled else {}
+    plan = Plan.of(bounded(Laplace(1.0), 5.0, AddRemove(), "c", **more))
+    with held(tmp_path, rows, plan) as asked:
+        of = asked.answer("sample", of=0, at="c")["value"] if sampled else 0
+        assert asked.answer("count", of=of, at="c")["error"] == "it fails."
 
 
 @pytest.mark.parametrize("seed", range(examples(10, 300)))
