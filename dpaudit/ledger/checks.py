@@ -81,16 +81,22 @@ def require_unbounded(invocation: Invocation) -> None:
         )
 
 
-def require_continual(invocation: Invocation) -> None:
-    """Refuse what has no steps.
+def require_continual(invocation: Invocation, unit: str | None) -> None:
+    """Refuse what has no steps, and a stream under local trust of nobody knows whom.
 
     Raises:
-        PlanMismatchError: if the mechanism is no continual release, or declares a contribution.
+        PlanMismatchError: if the mechanism is no continual release, or declares a contribution, or
+            nobody is named under local trust.
     """
     require_unbounded(invocation)
     if not isinstance(invocation.mechanism, Continual):
         raise PlanMismatchError(
             f"{invocation.describe()} is not a continual release; use release for it."
+        )
+    if unit is None and invocation.trust is TrustModel.LOCAL:
+        raise PlanMismatchError(
+            f"{invocation.describe()} is a stream of one {invocation.unit} under local trust; name "
+            "it as unit, so that its participations are counted."
         )
 
 

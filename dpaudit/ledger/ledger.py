@@ -422,14 +422,16 @@ class Ledger(Uncopied, BoundedQueries):
         Args:
             mechanism: must equal the one declared at ``at``.
             shape: shape of one step; () for numbers.
-            unit: who alone contributes at every step; None where many do.
+            unit: who alone contributes at every step; None where many do, under other than local
+                trust.
             at: label of the declared invocation; may be left out if the plan has only one.
 
         Returns:
             The running release; it refuses more steps than declared before any noise is drawn.
 
         Raises:
-            PlanMismatchError: if the plan does not declare it, or not so often.
+            PlanMismatchError: if the plan does not declare it, or not so often, or under local
+                trust and no unit is named.
             BudgetExceededError: if the budget refuses it.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
@@ -439,7 +441,10 @@ class Ledger(Uncopied, BoundedQueries):
             sums = noise.stream(entry, wanted)
             return Stream(self._door, self._account, self._write_step, entry, sums)
 
-        return self._pass(mechanism, unit, at, draw, check=require_continual)
+        def check(invocation: Invocation) -> None:
+            require_continual(invocation, unit)
+
+        return self._pass(mechanism, unit, at, draw, check=check)
 
     def observe(
         self, mechanism: Mechanism, external: ExternalDraw, *, unit: str | None = None, at: str = ""

@@ -482,6 +482,18 @@ def test_a_stream_ends_with_its_ledger():
     assert (stream.taken, stream.steps) == (1, 6)
 
 
+def test_a_stream_under_local_trust_is_of_a_unit_that_is_named():
+    own = gaussian_invocation(mechanism=SUMS, at="sums", trust=TrustModel.LOCAL)
+    ledger = streaming(Plan.of(own))
+    with pytest.raises(PlanMismatchError, match="stream of one row under local trust; name it"):
+        ledger.stream(SUMS, ())
+    assert not len(ledger)
+    stream = ledger.stream(SUMS, (), unit="ann")
+    stream.add(1.0)
+    with pytest.raises(PlanMismatchError, match="at least 2 steps apart"):
+        stream.add(1.0)
+
+
 def test_a_stream_is_not_copied():
     stream = streaming().stream(SUMS, ())
     with pytest.raises(InputError, match="cannot be copied or sent"):
