@@ -98,6 +98,8 @@ docs-links: $(VENV)/.docs
 PYENV := $${PYENV_ROOT:-$$HOME/.pyenv}/versions
 PYTHONS ?= $(foreach minor,11 12 13 14,python3.$(minor) $(PYENV)/3.$(minor).*/bin/python)
 UNPACKED = out/package/sdist
+INDEX = $(abspath out/package/simple)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 CORE_TESTS := tests/dpaudit/accounting tests/test_action.py tests/test_readme.py
 
 package: $(VENV)/.dev
@@ -108,16 +110,23 @@ package: $(VENV)/.dev
 	out/package/tools/bin/python -m build -o out/package . >/dev/null
 	cd dist && for file in *; do cmp $$file ../out/package/$$file || exit 1; done
 	out/package/tools/bin/twine check --strict dist/*
+	mkdir -p $(INDEX)/dpaudit && cp dist/*.whl $(INDEX)/dpaudit
+	cd $(INDEX)/dpaudit && for file in *.whl; do echo "<a href=\"$$file\">$$file</a>" > index.html; done
 	@for python in $(PYTHONS); do \
 	  name=$$($$python -c 'import ensurepip, sys; print("python%d.%d" % sys.version_info[:2])' \
 	    2>/dev/null) || continue; \
 	  in=out/package/$$name; test ! -d $$in || continue; \
 	  $$python -m venv $$in && \
-	  $$in/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt dist/*.whl && \
+	  $$in/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt \
+	    --extra-index-url file://$(INDEX) dpaudit==$(VERSION) && \
 	  $$in/bin/dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' -o $$in/plan.toml && \
 	  $$in/bin/dpaudit certify $$in/plan.toml -o $$in/certificate.json && \
-	  $$in/bin/dpaudit verify $$in/certificate.json || exit 1; \
-	  echo "$$name: the wheel installs, certifies and verifies"; \
+	  $$in/bin/dpaudit verify $$in/certificate.json && \
+	  cd $$in && bin/dpaudit init counts && cd counts && ! grep -rn "file://" . && \
+	  ../bin/python -m pip --disable-pip-version-check -q install -c $(abspath constraints.txt) \
+	    --extra-index-url file://$(INDEX) -r requirements.txt && \
+	  ../bin/dpaudit check && cd $(CURDIR) || exit 1; \
+	  echo "$$name: the wheel installs from an index, certifies, verifies and starts a project"; \
 	done; ls -d out/package/python3*
 	mkdir $(UNPACKED) && tar -xzf dist/*.tar.gz --strip-components 1 -C $(UNPACKED)
 	cd $(UNPACKED) && PYTHONPATH=$$PWD:$$PWD/algorithms \
