@@ -33,6 +33,7 @@ from dpaudit.certificate import (
     Standing,
     Verdict,
 )
+from dpaudit.certificate.checking import lacks_check
 from dpaudit.certificate.decisions import ONLY_ASSUMED
 from dpaudit.cli.command import WANTED
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
@@ -87,7 +88,8 @@ def _discard_stdout() -> None:
 def say(*parts: RenderableType, soft_wrap: bool = False) -> None:
     """Print for people, where no JSON is wanted: with markup, and no guesses at numbers."""
     if not WANTED.get():
-        Console(highlight=False).print(*parts, soft_wrap=soft_wrap)
+        with answering():  # a command goes on where nobody reads on, as in "| head"
+            Console(highlight=False).print(*parts, soft_wrap=soft_wrap)
 
 
 def escape(text: str) -> str:
@@ -158,7 +160,10 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     facts.add_row("claim", "none stated" if certificate.claim is None else str(certificate.claim))
     facts.add_row("guarantee", escape(_guarantee(certificate)))
     if certificate.checked is not None:
-        facts.add_row("checked", escape(f"independently: the checker {certificate.checked}"))
+        looser = certificate.verdict is Verdict.CERTIFIED and lacks_check(certificate)
+        rest = "; its rules are looser here, and the verdict rests on the accountant"
+        told = f"independently: the checker {certificate.checked}{rest if looser else ''}"
+        facts.add_row("checked", escape(told))
     plan = certificate.plan
     facts.add_row("protects", f"one {escape(str(plan.unit))} ({plan.relation}, {plan.trust})")
     if certificate.release is not None:
@@ -211,7 +216,7 @@ def _guarantee(certificate: Certificate) -> str:
     if proved is None or proved.epsilon == float("inf"):
         return "none"
     width = f", at most {proved.error_bound:.2g} loose" if proved.error_bound else ""
-    return f"ε = {proved.epsilon:.6g}, δ = {proved.delta:g} ({proved.accountant}{width})"
+    return f"ε = {up(proved.epsilon)}, δ = {proved.delta:g} ({proved.accountant}{width})"
 
 
 def _invocation(invocation: Any) -> str:
@@ -402,6 +407,7 @@ def verification(found: Verification) -> None:
     facts.add_row(found.kind, "[red]refused[/]" if found.lacks else f"[green]valid[/]{says}")
     for name, value in found.facts.items():
         told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _value(value)
+        told = up(value) if name.endswith("epsilon") and value is not None else told
         told = (told[1:-1] or "none") if isinstance(value, list) else told
         facts.add_row(name.replace("_", " "), escape(told))
     if found.opinion is not None:

@@ -565,6 +565,14 @@ def test_the_version_and_the_help_are_no_errors(call):
     assert "Usage: dpaudit" in out
 
 
+def test_a_command_goes_on_where_nobody_reads_its_words():
+    code = "import sys; from dpaudit.cli import show; "
+    code += "[show.say('x' * 10**5) for _ in range(9)]; print('end', file=sys.stderr)"
+    command = f'{sys.executable} -c "{code}" | true; exit ${{PIPESTATUS[0]}}'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "end\n")
+
+
 def test_a_closed_pipe_is_not_the_fault_of_audited_code():
     command = f"{sys.executable} -m dpaudit --help | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
