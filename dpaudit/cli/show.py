@@ -279,7 +279,7 @@ def audit(outcome: AuditOutcome) -> None:
         told = f"[bold yellow]{record.verdict}, and nothing is concluded[/] (exit 2)"
     facts.add_row("verdict", told)
     if near := record.details.get("neighbours"):
-        facts.add_row("", f"where {escape(near)}")
+        facts.add_row("neighbours", escape(near))
     facts.add_row("attacked", escape(outcome.name))
     facts.add_row("claim", escape(_claim(outcome)))
     if relation := record.details.get("relation"):
