@@ -481,7 +481,8 @@ def calibrated(found: Calibration, output: Path | None) -> None:
     facts.add_row("claim", f"{escape(str(certificate.claim))}: [green]{certificate.verdict}[/]")
     for at, (name, value) in list(found.noise.items())[:20]:
         often = f"{100 * found.confidence:.6g} %"
-        reach = f", at most {up(found.reaches[at])} with {often}" if at in found.reaches else ""
+        most = found.reaches.get(at)
+        reach = "" if most is None else f"; its noise is at most {up(most)} with {often}"
         facts.add_row(escape(at), f"[bold]{name} = {value!r}[/]{reach}")
     if len(found.noise) > 20:
         facts.add_row("", f"… and {len(found.noise) - 20} more")

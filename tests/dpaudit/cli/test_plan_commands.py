@@ -53,7 +53,7 @@ def test_a_threshold_finds_the_least_noise_behind_it(call):
 
 def test_a_calibrated_plan_is_written_and_certifies(call):
     call("calibrate", "laplace", "--accuracy", "5", "--confidence", "0.99").says(
-        0, "scale = 1.08573, at most 4.99998 with 99 %"
+        0, "scale = 1.08573; its noise is at most 4.99998 with 99 %"
     )
     call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml").says(
         0, "scale = 4.7456", "not certified"
