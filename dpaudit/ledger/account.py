@@ -47,6 +47,13 @@ class Account:
         self._named_by: type | None = None  # whole numbers and texts name one unit twice
         self._fresh: dict[str, bool] = {}  # whether a sample waits for its release, by label
 
+    def take_over(self, other: Account) -> None:
+        """Charge what another account of the same plan has charged, and no more."""
+        self._charges = {at: Counter(own) for at, own in other._charges.items()}
+        self._totals, self._most = dict(other._totals), dict(other._most)
+        self._group, self._named_by = dict(other._group), other._named_by
+        self._fresh = dict(other._fresh)
+
     def found(self, at: str) -> tuple[str, Invocation | None]:
         """A label, which may be empty where only one is declared, and what is declared there."""
         if not at and len(self.declared) == 1:

@@ -305,6 +305,10 @@ class Ledger(Uncopied, BoundedQueries):
         with self._door.lock, self._door:
             return self._drawing().sample(self._account.sampled(at, len(names)), names)
 
+    def stand_as(self, other: Ledger) -> None:
+        """Admit what another ledger of the same plan admits: for trials of its releases."""
+        self._account.take_over(other._account)
+
     def _bounded(self, at: str) -> Invocation:
         """The declared invocation, if its parts are bounded."""
         self._door.require_own_process()

@@ -40,8 +40,8 @@ ALL_ROWS = "SELECT * FROM stored"
 """Every row that has a unit, in SQL."""
 
 
-_MADE_UP, _OF_UNIT = 40, 4
-"""Made-up rows, of as many units as have so many each on average."""
+UNITS_TO_TRY, _ROWS_OF_UNIT = 10, 4
+"""Made-up units, the first of a table, and how many rows each of them has on average."""
 
 
 @dataclass(frozen=True)
@@ -252,10 +252,11 @@ def tables_to_try(table: ReadTable, plan: Plan, stack: ExitStack) -> tuple[Store
         plan: says how many units there are, where that is public.
         stack: closes both.
     """
-    declared = (getattr(each.sampling, "population", None) for each in plan.invocations)
-    rows = min(_MADE_UP, *(_OF_UNIT * each for each in declared if each), _MADE_UP)
+    declared = [getattr(each.sampling, "population", UNITS_TO_TRY) for each in plan.invocations]
+    rows = min(UNITS_TO_TRY, *declared) * _ROWS_OF_UNIT
+    roster = sorted(table.roster)[:UNITS_TO_TRY]
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="dpaudit-")))
-    source = made_up(table.layout, rows, np.random.default_rng(0), folder, table.roster)
+    source = made_up(table.layout, rows, np.random.default_rng(0), folder, roster)
     folders = stack.enter_context(staged(source, table.layout))
     connection = stack.enter_context(closing(connect(folders[0].parent)))
 

@@ -188,6 +188,8 @@ def _listed(values: object, kind: type) -> tuple[Any, ...]:
         if type(each) is not kind:
             named = "texts" if kind is str else "integers"
             raise InputError(f"values has {shown(each)}; they must be {named}.")
+        if kind is str and each:
+            validate.text(values=each)
     if len(set(values)) < len(values):
         raise InputError("values has a value twice; list each once.")
     return tuple(values)

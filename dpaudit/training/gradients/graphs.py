@@ -228,8 +228,7 @@ def _called(name: str, given: list[Any], options: dict[str, Any]) -> Any:
         given[1] = torch.where(target == ignored, target, inside)
     elif name in _PARTS and max(given[0].shape, default=0) > _MOST_PARTS:
         raise UnsupportedError(f"the loss takes more than {_MOST_PARTS} parts by aten.{name}.")
-    packet, _, overload = _INSTEAD.get(name, name).partition(".")
-    return getattr(getattr(torch.ops.aten, packet), overload)(*given, **options)
+    return _operator(_INSTEAD.get(name, name))(*given, **options)
 
 
 def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
@@ -243,7 +242,36 @@ def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
         raise InputError(f"a call of aten.{name} must have a list and a table.")
     if name in _CLASSES and len(arguments) != 5:
         raise InputError(f"a call of aten.{name} must have five arguments.")
+    declared = _operator(name)._schema.arguments
+    named = {each.name: str(each.real_type) for each in declared}
+    kinds = [*named.values()][: len(arguments)] + [named.get(each, "") for each in options]
+    if len(arguments) > len(declared) or not all(
+        map(_is_of, kinds, [*arguments, *options.values()])
+    ):
+        raise InputError(f"a call of aten.{name} has an argument of another kind than it takes.")
     return name, arguments, options
+
+
+def _operator(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def _is_of(kind: str, argument: Any) -> bool:
+    """Tell whether an argument is of a kind of torch's: it takes a number for some, unchecked."""
+    if argument is None:
+        return kind.startswith("Optional")
+    if "ScalarType" in kind:
+        return isinstance(argument, dict) and argument.keys() == {"type"}
+    if "Tensor" in kind:
+        return True  # which is looked up where it is computed
+    if isinstance(argument, list):
+        return "List" in kind and all(type(each) is int for each in argument)
+    kind = kind.removeprefix("Optional[").removesuffix("]")
+    if kind in ("number", "float"):
+        is_infinite = isinstance(argument, dict) and argument.keys() == {"float"}
+        return is_infinite or type(argument) in (bool, int, float)
+    return type(argument) is {"bool": bool, "int": int, "str": str}.get(kind)
 
 
 def unlisted(name: object) -> str:

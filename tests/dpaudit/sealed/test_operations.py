@@ -906,6 +906,19 @@ def test_what_fails_of_a_row_or_of_none_is_met_before_the_rows_are(
         assert asked.answer("count", of=of, at="c")["error"] == "it fails."
 
 
+def test_what_was_refused_in_a_trial_is_not_charged_there(tmp_path: Path) -> None:
+    """Else the request that is right would be refused as one too many."""
+    total = bounded(Laplace(1.0), 5.0, AddRemove(), "total")
+    count = bounded(Laplace(1.0), 1.0, AddRemove(), "count")
+    other = Invocation(Laplace(1.0), 1.0, PERSON, AddRemove(), TrustModel.CENTRAL, at="other")
+    with held(tmp_path, [{"who": "a", "age": "3"}], Plan.of(total, count, other)) as asked:
+        ages = asked.answer("vector", of=0, columns="age")["value"]["handle"]
+        wrong = asked.answer("mean", of=ages, total="total", count="other")
+        assert "declared without a contribution" in wrong["error"]
+        assert asked.answer("left")["value"] == 0
+        assert "value" in asked.answer("mean", of=ages, total="total", count="count")
+
+
 @pytest.mark.parametrize("seed", range(examples(10, 300)))
 def test_what_is_refused_follows_from_requests_alone(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -15,7 +15,16 @@ from torch import nn
 from torch.func import functional_call, grad
 from torch.nn.functional import cross_entropy, embedding
 
-from dpaudit import AddRemove, Gaussian, Invocation, Ledger, Plan, PrivacyUnit, TrustModel
+from dpaudit import (
+    AddRemove,
+    Gaussian,
+    Invocation,
+    Ledger,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    TrustModel,
+)
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
@@ -321,6 +330,49 @@ def test_what_fails_for_any_unit_is_refused_of_a_table_without_rows(
 
             request = request_of(asked, loss, {"w": torch.ones(4, 3)}, words)
             assert "sparse" in asked.operations.answer(request)["error"]
+
+
+@pytest.mark.parametrize("rows", [[], ROWS], ids=["no rows", "rows"])
+def test_a_step_that_fails_of_a_row_is_refused_however_rarely_one_is_drawn(
+    rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = ClippedSums.total
+
+    def total(sums: Any, places: Any, *given: Any, **named: Any) -> Any:
+        if len(sums._examples.present(places)):
+            raise InputError("it fails of a row.")
+        return own(sums, places, *given, **named)
+
+    monkeypatch.setattr(ClippedSums, "total", total)
+    with held(tmp_path, rows, plan_of(1, sampling=PoissonSampling(1e-9)), columns=COLUMNS) as asked:
+        ages = asked.data.group_rows(1).vector("word")
+        loss = lambda parameters, example: (parameters["w"] * example[0]).sum()  # noqa: E731
+        trainer = SealedTrainer(loss, {"w": torch.zeros(1)}, (ages,), asked.ledger, divisor=5)
+        with pytest.raises(InputError, match="it fails of a row"):
+            next(trainer)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "options"),
+    [
+        ("_to_copy.default", [{"value": 1}], {"dtype": -1}),
+        ("clone.default", [{"value": 1}], {"memory_format": -1}),
+        ("zeros_like.default", [{"value": 1}], {"layout": 1}),
+        ("full.default", [[4], 1.0, -5], {}),
+        ("sum.dim_IntList", [{"value": 1}, [{"value": 1}]], {}),
+        ("_safe_softmax.default", [{"value": 1}, {"value": 0}], {}),
+        ("_safe_softmax.default", [{"value": 1}, 0, {"type": "float64"}, 1], {}),
+        ("clone.default", [{"value": 1}], {"device": "cpu"}),
+    ],
+)
+def test_a_call_has_arguments_of_the_kinds_that_torch_declares(
+    call: str, arguments: list[Any], options: dict[str, Any]
+) -> None:
+    """Torch takes a number for some of them without a look, and reads memory by it."""
+    last = ["sum.default", [{"value": 2}], {}]
+    record = {"constants": [], "nodes": [[call, arguments, options], last], "result": {"value": 3}}
+    with pytest.raises(InputError, match="argument of another kind than it takes"):
+        Graph.read(record, {"w": torch.zeros(4)}, [torch.zeros(4)])
 
 
 def test_constants_of_a_loss_are_not_compared_with_the_data() -> None:
