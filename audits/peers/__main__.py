@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.peers.cells import FAILED, RUNS, measure, table_of
+from audits.peers.cells import FAILED, RUNS, forget, measure, table_of
 from audits.peers.page import page
 from audits.result_table import run
 from dpaudit.base import files
@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--render", action="store_true", help="write the page alone")
     parser.add_argument("--only", default="", help="tools whose name contains this text")
     parser.add_argument("--runs", type=int, nargs="+", choices=RUNS, default=RUNS, help="a side")
+    parser.add_argument("--anew", help="rows whose label contains this text, once more")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
     return run(lambda: _measured(given))
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measured(given: argparse.Namespace) -> int:
     table = table_of(given.results)
+    if given.anew is not None and not given.render:
+        forget(table, runs=given.runs, only=given.only, row=given.anew)
     for runs in () if given.render else given.runs:
         measure(table, runs=(runs,), only=given.only)
     text = page(table.found(), table.load().get(FAILED, {}))

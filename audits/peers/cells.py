@@ -261,6 +261,28 @@ def measure(table: ResultTable, *, runs: Sequence[int] = RUNS, only: str = "") -
             table.keep(FAILED, failed | {tool.name: str(error)})
 
 
+def forget(table: ResultTable, *, runs: Sequence[int], only: str, row: str) -> None:
+    """Leave out what was measured of some cells, which are then missing.
+
+    Args:
+        table: of the cells.
+        runs: numbers of runs on each side.
+        only: tools whose name contains this text.
+        row: rows whose label contains this text.
+
+    Raises:
+        InputError: if there is no such cell.
+    """
+    gone = {
+        name
+        for name, cell in CELLS.items()
+        if cell.runs in runs and only in cell.tool.name and row in cell.row.label
+    }
+    if not gone:
+        raise InputError(f"no tool {only!r} has a row {row!r}; give parts of their names.")
+    table.write({name: found for name, found in table.load().items() if name not in gone})
+
+
 def needs_audit(cell: Record, row: Row) -> bool:
     """Whether a cell is to have a further audit."""
     done, used = len(cell.get("seconds", ())), sum(cell.get("seconds", ()))

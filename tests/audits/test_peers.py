@@ -88,6 +88,27 @@ def test_audits_of_another_version_are_refused_and_not_gone_on_with(tmp_path):
     assert needs_audit(table.known(cell.name), cell.row)
 
 
+def test_cells_that_are_out_of_date_are_measured_anew_and_no_others(tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def quick(tool):
+        yield lambda row, runs, seed: {"bound": 1.0, "rejected": False, "seconds": 4.0}
+
+    monkeypatch.setattr("audits.peers.cells.auditor", quick)
+    tool, results = BY_NAME["dpaudit, score learned"], tmp_path / "some.json"
+    old = {"bounds": [0.5], "refuted": 0, "seconds": [9.0] * 3}
+    cells = [Cell(tool, row, runs) for row in tool.taken for runs in (1_000, 10_000)]
+    table_of(results).write({each.name: each.asked | old for each in cells})
+    given = "--only", "learned", "--runs", "1000", "--results", str(results)
+    assert main(["--anew", "1000 entries", *given]) == 0
+    table = table_of(results).load()
+    fresh = [each for each in cells if table[each.name]["bounds"] == [1.0] * 3]
+    assert [(each.row.label, each.runs) for each in fresh] == [
+        ("Gaussian, 1000 entries with the noise of one", 1_000)
+    ]
+    assert main(["--anew", "nowhere", *given]) == 3
+    assert table_of(results).load() == table
+
+
 def _gone(tool):
     raise ToolEndedError(f"{tool.name} ended by itself.")
 

@@ -4,12 +4,13 @@ import json
 import math
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
 from dpaudit import InputError
 from dpaudit.accounting import guarantee
-from dpaudit.certificate import load_certificate
+from dpaudit.certificate import Premise, Standing, load_certificate
 from dpaudit.cli.main import main
 from dpaudit.observing.observed_code import observe_target
 from dpaudit.project.plan_file import read_plan_file
@@ -39,6 +40,22 @@ def rewound(rows, rng):
     young = sum(ages) + rng.laplace(scale=200.0)
     rng.bit_generator.state = before
     return young, len(ages) + rng.laplace(scale=2.0)
+
+KEYS = ["east", "north", "south", "west"]
+
+def by_key(rows, rng, counted):
+    return [sum(counted(row, key) for row in rows) + rng.laplace(scale=10.0) for key in KEYS]
+
+def disjoint(rows, rng):
+    return by_key(rows, rng, lambda row, key: row["region"] == key)
+
+def overlapping(rows, rng):
+    return by_key(rows, rng, lambda row, key: row["region"] >= key)
+
+def rarely_overlapping(rows, rng):
+    from hashlib import sha256
+    rare = lambda row: sha256(repr(row["amount"]).encode()).digest()[:2] == b"xy"
+    return by_key(rows, rng, lambda row, key: row["region"] == key or rare(row))
 
 def plain():
     return 1.0 + default_rng().normal(scale=2.0)
@@ -147,6 +164,45 @@ def test_a_person_may_state_that_no_number_is_nan(here, capsys):
     made = load_certificate("made.json")
     assert "Data with NaN: --no-nan states that there are none." in made.not_covered
     assert not any("NaN" in each for each in made.rehearsal.neighbours)
+
+
+@pytest.fixture
+def regions(here):
+    rows = [{"region": ("east", "north", "south", "west")[n % 4], "amount": n} for n in range(40)]
+    (here / "sales.json").write_text(json.dumps(rows), "utf-8")
+    return here
+
+
+def counted(function, count, *words, relation="add-remove"):
+    """Exit code, ε and the standing of touches for a loop over keys, with a count declared."""
+    code = f"home_made.py:{function}", "--data", "sales.json", "--seed", 1
+    observed(*code, "--relation", relation, "-o", "plan.toml")
+    plan = Path("plan.toml")
+    text = plan.read_text("utf-8").replace("count = 4", f"count = {count}")
+    plan.write_text(text.replace("[[invocation]]", "[[invocation]]\nsensitivity = 1.0"), "utf-8")
+    left = observed(*code, "--plan", plan, "-o", "made.json", *words)
+    made = load_certificate("made.json")
+    (touches,) = (each.standing for each in made.assumptions if each.premise is Premise.TOUCHES)
+    return left, round(made.guarantee.epsilon, 9), touches
+
+
+def test_a_run_alone_does_not_show_that_counts_are_of_disjoint_rows(regions):
+    assert counted("disjoint", 4) == (0, 0.4, Standing.ASSUMED)  # as it was written
+    assert counted("disjoint", 1) == (0, 0.1, Standing.ASSUMED)  # a person's word
+    assert counted("overlapping", 1) == (0, 0.1, Standing.ASSUMED)  # no better than that
+
+
+def test_a_rehearsal_tests_that_counts_are_of_disjoint_rows_and_shows_no_more(regions, capsys):
+    assert counted("disjoint", 1, "--rehearse") == (0, 0.1, Standing.TESTED)
+    assert counted("overlapping", 1, "--rehearse") == (2, 0.1, Standing.VIOLATED)
+    assert "touched-too-often" in capsys.readouterr().out
+    assert counted("rarely_overlapping", 1, "--rehearse") == (0, 0.1, Standing.TESTED)  # but false
+
+
+def test_a_replaced_row_moves_two_of_the_counts_of_disjoint_rows(regions):
+    near = {"relation": "replace-one"}
+    assert counted("disjoint", 1, "--rehearse", **near) == (2, 0.1, Standing.VIOLATED)
+    assert counted("disjoint", 2, "--rehearse", **near) == (0, 0.2, Standing.TESTED)
 
 
 def test_other_randomness_of_a_function_is_the_same_in_all_runs(here):
