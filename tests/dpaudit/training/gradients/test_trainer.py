@@ -31,6 +31,7 @@ from dpaudit.base.errors import ClosedLedgerError
 from dpaudit.certificate import verify
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Adaptive, Trainer, fit
+from dpaudit.workflow.verifying import verify_file
 
 LIMIT = 1 - 2.0**-10
 POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=6, relation=ZeroOut())
@@ -319,9 +320,11 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     optimizer = Stopped(model.parameters(), lr=0.1, momentum=0.9)
     settings = {"checkpoint": file, "every": 2}
     loss, rate = cross_entropy_of(model), scheduled(optimizer)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ledger:
         fit(loss, model, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
-    ledger.journal.release()
+    assert verify_file(journal).remarks == (
+        "the ledger was not closed: lines at its end may be missing.",
+    )
     lines = [json.loads(each) for each in journal.read_text().splitlines()]
     kept = torch.load(file, weights_only=True)
     assert [each["hash"] for each in lines].index(kept["after"]) == 6  # the first line is the plan
@@ -341,7 +344,22 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     certificate = made.certificate(1e-5)
     assert "training" not in certificate.run  # of the earlier steps nobody knows
     assert "steps-before" in {each.rule for each in certificate.findings}
-    verify(certificate)
+    certificate.save(tmp_path / "certificate.json")
+    verify_file(tmp_path / "certificate.json", ledger=journal)
+    assert certificate.run["ledger"]["entries"] == 10  # the step too that was cut off
+
+
+def test_a_training_that_ended_with_an_error_is_certified_by_whoever_closes_it(tmp_path):
+    cut_off(tmp_path)
+    with Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise()) as ledger:
+        made = Trainer(direct, weights(), torch.eye(3), ledger, divisor=1.0)
+        with pytest.raises(PlanMismatchError, match="declared 8 times and ran 5 times"):
+            made.certificate(1e-5)
+        ledger.close()
+    certificate = made.certificate(1e-5)
+    assert "training-ended-early" in {each.rule for each in certificate.findings}
+    certificate.save(tmp_path / "certificate.json")
+    verify_file(tmp_path / "certificate.json", ledger=tmp_path / "steps.jsonl")
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
@@ -418,9 +436,8 @@ def cut_off(folder, **settings):
     parameters = weights()
     ledger = Ledger(plan, noise=FloatNoise(), journal=folder / "steps.jsonl")
     optimizer = stopped(4)(parameters.values(), lr=0.1, momentum=0.9)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ledger:
         fit(direct, parameters, 50 * torch.eye(3), ledger, **kept(folder, optimizer, settings))
-    ledger.journal.release()
 
 
 def stopped(after):
