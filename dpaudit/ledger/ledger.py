@@ -95,7 +95,9 @@ class Ledger(Uncopied, BoundedQueries):
 
     A release that the plan does not declare is refused before it is charged. Private values and
     noise are never stored, and no error shows them. Threads take turns; a forked or copied ledger
-    is refused. If writing fails, nothing is drawn, then or later.
+    is refused. If writing fails, nothing is drawn, then or later. At the end of a ``with`` block it
+    is closed; a block that ends with an error leaves the journal open, as a killed process does, so
+    that :meth:`resume` goes on with it.
 
     Attributes:
         plan: what the algorithm declared.
@@ -622,7 +624,13 @@ class Ledger(Uncopied, BoundedQueries):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        ended = self.closed  # by the code itself, which may stop early
+        # The code may have closed it itself, as it stops early on what was released.
+        ended = self.closed or (error is None and not any(self.left()))
+        if not ended and self._journal is not None:
+            self._door.shut(
+                "the ledger is closed, because its block ended with an error; resume from its "
+                "journal, or open a new ledger."
+            )
         self.close()
         if error is None and not ended:
             self.check()

@@ -110,7 +110,7 @@ def overhead(data: TensorDataset, hidden: int, epochs: int, journal: Path) -> st
 
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "copies": ((TensorCopies, "keep"),),
-    "comparisons": ((TensorCopies, "still"), (TensorCopies, "finite")),
+    "comparisons": ((TensorCopies, "unchanged"), (TensorCopies, "finite")),
     "digest of the inputs": ((Inputs, "_look"),),
     "the ledger's door": ((Ledger, "observe"),),
     "the rest": (

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import inspect
 import io
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -408,7 +410,8 @@ class _Checkpoint:
     """A file with what a training has come to; it holds noisy results alone.
 
     It names the line of the journal that it was written after, so that no other ledger goes on from
-    it: neither that of another training by the same plan, nor a copy that went another way.
+    it: neither that of another training by the same plan, nor a copy that went another way. Its end
+    is a checksum, as an optimizer takes any state that somebody edited, and fails after a charge.
     """
 
     def __init__(self, path: Any, trainer: Trainer, optimizer: Any, scheduler: Any) -> None:
@@ -441,22 +444,35 @@ class _Checkpoint:
         try:
             torch.save(held, content)
             content.seek(0)
-            torch.load(content, weights_only=True)
+            with _without_values():
+                torch.load(content, weights_only=True)
         except Exception as error:  # noqa: BLE001  # of what a state holds
             raise InputError(
                 f"checkpoint {files.shown(self._path)} cannot hold the state of this optimizer or "
                 f"scheduler ({type(error).__name__}); let it be of numbers and texts of Python and "
                 "tensors."
             ) from None
+        content.seek(0, io.SEEK_END)
+        content.write(_checksum(content.getbuffer()))
         files.write(self._path, content.getvalue())
 
     def _read(self) -> None:
         try:
-            held = torch.load(self._path, map_location="cpu", weights_only=True)
+            written = memoryview(self._path.read_bytes())
+        except OSError as error:
+            raise self._foreign(error) from None
+        body = written[:-_SUM]
+        if written[-_SUM:] != _checksum(body):
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} is not as fit wrote it; restore the file, "
+                "or give another one."
+            )
+        try:
+            held = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
             after, norm = held["after"], held["clip_norm"]
             own = {name: (each.shape, each.dtype) for name, each in held["parameters"].items()}
             states = {name: dict(held[name]) for name in self._states}
-        except Exception as error:  # noqa: BLE001  # of pickle, zip or the file system
+        except Exception as error:  # noqa: BLE001  # of another torch, or without a scheduler
             raise self._foreign(error) from None
         trainer = self._trainer
         if not self._journal.has(after):
@@ -475,33 +491,40 @@ class _Checkpoint:
                 f"{follows}; give adaptive and clip_norm as that training had them."
             )
         if norm is not None:
-            trainer.clip_norm = _require_norm(validate.positive(clip_norm=norm))
+            trainer.clip_norm = norm
+        # Those of the scheduler are among them.
+        own_keys = [set(group) for group in self._states["optimizer"].param_groups]
         try:
             for name, each in self._states.items():
                 each.load_state_dict(states[name])
         except Exception as error:  # noqa: BLE001  # of an optimizer of whatever kind
             raise self._foreign(error) from None
-        self._require_alike()
-        with torch.no_grad():
-            for name, each in trainer.parameters.items():
-                each.copy_(held["parameters"][name])
-
-    def _require_alike(self) -> None:
-        """Refuse the state of an optimizer of another kind, which torch takes, and fails by later.
-
-        Raises:
-            InputError: if it is.
-        """
-        optimizer = self._states["optimizer"]
-        for group in optimizer.param_groups:
-            if lacking := sorted(optimizer.defaults.keys() - group.keys()):
+        # Torch takes the state of another kind, and fails by what it lacks later.
+        for keys, group in zip(own_keys, self._states["optimizer"].param_groups, strict=True):
+            if lacking := sorted(keys - group.keys()):
                 raise self._foreign(KeyError(lacking[0]))
+        with torch.no_grad():
+            for name, parameter in trainer.parameters.items():
+                parameter.copy_(held["parameters"][name])
 
     def _foreign(self, error: BaseException) -> InputError:
         return InputError(
             f"checkpoint {files.shown(self._path)} does not belong to this training "
             f"({type(error).__name__}); give another file."
         )
+
+
+_SUM = 8
+"""Letters of a checksum."""
+
+
+def _checksum(content: Any) -> bytes:
+    return f"{zlib.crc32(content):0{_SUM}x}".encode()
+
+
+def _without_values() -> AbstractContextManager[Any]:
+    """Load what a file says of its tensors, and not what they hold, where torch can."""
+    return getattr(torch.serialization, "skip_data", nullcontext)()
 
 
 def _is_there(path: Path) -> bool:

@@ -23,7 +23,7 @@ _NONE = torch.empty(0)
 
 
 class TensorCopies:
-    """Copies of tensors, or of None, in one piece of memory that few calls copy and compare.
+    """Copies of tensors, or of None, to compare them with what they are later.
 
     Attributes:
         holds: whether there are any that count.
@@ -33,6 +33,7 @@ class TensorCopies:
     def __init__(self) -> None:
         self.holds = False
         self.views: list[Any] = []
+        self._bytes: list[bytearray | None] = []  # of the copies, where they can be compared so
         self._kinds: list[Any] = []
 
     def keep(self, tensors: Sequence[Any], over: float = 1.0) -> None:
@@ -40,11 +41,11 @@ class TensorCopies:
         held = [_NONE if each is None else each.data for each in tensors]
         if list(map(_kind, held)) != self._kinds:
             self._kinds = list(map(_kind, held))
-            self._own, self.views = _memory(held)
-            self._now, self._parts = _memory(held)
+            memory = list(map(_memory, held))
+            self._bytes, self.views = [raw for raw, _ in memory], [view for _, view in memory]
         torch._foreach_copy_(self.views, held)
-        for _, flat in self._own if over != 1 else ():
-            flat.div_(over)
+        for view in self.views if over != 1 else ():
+            view.div_(over)
         self.holds = True
 
     def unchanged(self, tensors: Sequence[Any]) -> bool:
@@ -52,36 +53,28 @@ class TensorCopies:
         held = [_NONE if each is None else each.data for each in tensors]
         if not self.holds or list(map(_kind, held)) != self._kinds:
             return False
-        torch._foreach_copy_(self._parts, held)
-        return all(map(_alike, self._own, self._now))
+        return all(map(_alike, self._bytes, self.views, held))
 
     def finite(self) -> bool:
         """Tell whether no value that is held is infinite or NaN."""
         # Where their sum is finite, all of them are; that is the faster question.
-        return all(math.isfinite(each.sum()) or each.isfinite().all() for _, each in self._own)
+        return all(math.isfinite(each.sum()) or each.isfinite().all() for each in self.views)
 
 
-def _memory(tensors: list[Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:
-    """Allocate memory of each kind, as bytes and as a tensor, with parts for tensors."""
-    places: dict[Any, list[int]] = {}
-    for place, each in enumerate(tensors):
-        places.setdefault((each.dtype, each.device), []).append(place)
-    memory, parts = [], dict[int, Any]()
-    for (dtype, device), own in places.items():
-        sizes = [tensors[place].numel() for place in own]
-        raw: Any = bytearray(max(1, sum(sizes)) * dtype.itemsize)
-        flat = torch.frombuffer(raw, dtype=dtype)
-        if device.type != "cpu":
-            raw, flat = object(), flat.to(device)  # bytes that nobody sees
-        memory.append((raw, flat))
-        parts |= zip(own, flat[: sum(sizes)].split(sizes), strict=True)
-    return memory, [parts[place].view(each.shape) for place, each in enumerate(tensors)]
+def _memory(tensor: Any) -> tuple[bytearray | None, Any]:
+    """Allocate memory of the kind of a tensor, as bytes where numpy knows it, and as a tensor."""
+    size, dtype = tensor.numel(), tensor.dtype
+    raw = bytearray(max(1, size) * dtype.itemsize)
+    view = torch.frombuffer(raw, dtype=dtype)[:size].view(tensor.shape)
+    known = tensor.device.type == "cpu" and dtype is not torch.bfloat16
+    return (raw, view) if known else (None, view.to(tensor.device))
 
 
-def _alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    x, y = one[1], other[1]
-    alike = one[0] == other[0] or torch.equal(x, y)  # bytes are compared eight times faster
-    return alike or bool(((x == y) | (x.isnan() & y.isnan())).all())
+def _alike(raw: bytearray | None, x: Any, y: Any) -> bool:
+    # Bytes are compared five times faster, and in place.
+    if raw is not None and y.is_contiguous() and raw == y.numpy():
+        return True
+    return torch.equal(x, y) or bool(((x == y) | (x.isnan() & y.isnan())).all())
 
 
 def bytes_of(tensor: Any) -> bytes:

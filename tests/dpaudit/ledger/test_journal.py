@@ -10,7 +10,13 @@ from examples import LAPLACE, response_plan
 
 from dpaudit import FileAnchor, Ledger
 from dpaudit.base.chain import Chain, Durability
-from dpaudit.base.errors import InputError, JournalError, PlanMismatchError, TamperedError
+from dpaudit.base.errors import (
+    ClosedLedgerError,
+    InputError,
+    JournalError,
+    PlanMismatchError,
+    TamperedError,
+)
 from dpaudit.base.files import canonical_json, digest
 from dpaudit.ledger import AnchorState, Entry, Journal, read_journal, summarise_journal
 
@@ -82,6 +88,45 @@ def test_a_journal_goes_on_with_the_chain(path):
     assert content.closed
     with pytest.raises(InputError, match="is closed"):
         Journal.resume(path)
+
+
+def ended(ledger, error=None, *, closes=False):
+    """A block of a ledger with one release, which may close it, and may end with an error."""
+    with ledger:
+        ledger.release(LAPLACE, 0.0, unit="a")
+        if closes:
+            ledger.close()
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, None])
+def test_a_block_that_ends_with_an_error_can_be_gone_on_with(tmp_path, error):
+    """As a killed process can; its own error is one too, that less ran than was declared."""
+    path = tmp_path / "steps.jsonl"
+    ledger = Ledger(response_plan(), rng=np.random.default_rng(1), journal=path)
+    with pytest.raises(error or PlanMismatchError):
+        ended(ledger, error)
+    content = read_journal(path)
+    assert (content.closed, content.cut, len(content.releases)) == (False, False, 1)
+    with pytest.raises(ClosedLedgerError, match="its block ended with an error; resume from its"):
+        ledger.release(LAPLACE, 0.0, unit="b")
+    ledger.close()
+    assert not ledger.closed
+    with Ledger.resume(path, rng=np.random.default_rng(1)) as again:
+        assert len(again) == 1
+        for unit in "bc":
+            again.release(LAPLACE, 0.0, unit=unit)
+    content = read_journal(path)
+    assert (content.closed, [each.unit for each in content.entries]) == (True, ["a", "b", "c"])
+
+
+def test_an_error_opens_nothing_that_the_code_closed(tmp_path):
+    path = tmp_path / "steps.jsonl"
+    ledger = Ledger(response_plan(), rng=np.random.default_rng(1), journal=path)
+    with pytest.raises(KeyboardInterrupt):
+        ended(ledger, KeyboardInterrupt, closes=True)
+    assert read_journal(path).closed
 
 
 def test_a_journal_that_charges_too_much_has_no_account(path):

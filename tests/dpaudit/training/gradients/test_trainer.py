@@ -31,6 +31,7 @@ from dpaudit.base.errors import ClosedLedgerError
 from dpaudit.certificate import verify
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Adaptive, Trainer, fit
+from dpaudit.workflow.verifying import verify_file
 
 LIMIT = 1 - 2.0**-10
 POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=6, relation=ZeroOut())
@@ -319,9 +320,11 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     optimizer = Stopped(model.parameters(), lr=0.1, momentum=0.9)
     settings = {"checkpoint": file, "every": 2}
     loss, rate = cross_entropy_of(model), scheduled(optimizer)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ledger:
         fit(loss, model, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
-    ledger.journal.release()
+    assert verify_file(journal).remarks == (
+        "the ledger was not closed: lines at its end may be missing.",
+    )
     lines = [json.loads(each) for each in journal.read_text().splitlines()]
     kept = torch.load(file, weights_only=True)
     assert [each["hash"] for each in lines].index(kept["after"]) == 6  # the first line is the plan
@@ -341,13 +344,28 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     certificate = made.certificate(1e-5)
     assert "training" not in certificate.run  # of the earlier steps nobody knows
     assert "steps-before" in {each.rule for each in certificate.findings}
-    verify(certificate)
+    certificate.save(tmp_path / "certificate.json")
+    verify_file(tmp_path / "certificate.json", ledger=journal)
+    assert certificate.run["ledger"]["entries"] == 10  # the step too that was cut off
+
+
+def test_a_training_that_ended_with_an_error_is_certified_by_whoever_closes_it(tmp_path):
+    cut_off(tmp_path)
+    with Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise()) as ledger:
+        made = Trainer(direct, weights(), torch.eye(3), ledger, divisor=1.0)
+        with pytest.raises(PlanMismatchError, match="declared 8 times and ran 5 times"):
+            made.certificate(1e-5)
+        ledger.close()
+    certificate = made.certificate(1e-5)
+    assert "training-ended-early" in {each.rule for each in certificate.findings}
+    certificate.save(tmp_path / "certificate.json")
+    verify_file(tmp_path / "certificate.json", ledger=tmp_path / "steps.jsonl")
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     cut_off(tmp_path)
     (tmp_path / "kept.pt").write_bytes(b"no checkpoint")
-    with pytest.raises(InputError, match=r"kept.pt' does not belong to this training"):
+    with pytest.raises(InputError, match=r"kept.pt' is not as fit wrote it; restore the file, or"):
         gone_on(tmp_path)
 
 
@@ -410,7 +428,7 @@ def test_a_state_that_nobody_could_read_again_is_refused_before_a_step(tmp_path,
     assert not (tmp_path / "kept.pt").exists()
 
 
-def cut_off(folder, **settings):
+def cut_off(folder, kind=None, **settings):
     """A training that was cut off after four steps, and its checkpoint."""
     (folder / "steps.jsonl").unlink(missing_ok=True)
     (folder / "kept.pt").unlink(missing_ok=True)
@@ -418,9 +436,10 @@ def cut_off(folder, **settings):
     parameters = weights()
     ledger = Ledger(plan, noise=FloatNoise(), journal=folder / "steps.jsonl")
     optimizer = stopped(4)(parameters.values(), lr=0.1, momentum=0.9)
-    with pytest.raises(KeyboardInterrupt):
+    if kind is not None:
+        settings["scheduler"] = kind(optimizer)
+    with pytest.raises(KeyboardInterrupt), ledger:
         fit(direct, parameters, 50 * torch.eye(3), ledger, **kept(folder, optimizer, settings))
-    ledger.journal.release()
 
 
 def stopped(after):
@@ -468,41 +487,62 @@ def test_a_checkpoint_of_another_way_to_clip_is_refused(tmp_path, before, after)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("clip_norm", None),
-        ("parameters", [1]),
-        ("parameters", {"w": 3}),
-        ("parameters", {"w": torch.zeros(3, dtype=torch.complex64)}),
+        ("clip_norm", 0.0),
+        ("after", "0" * 64),
+        ("parameters", {"w": torch.ones(3)}),
         ("optimizer", {}),
-        ("optimizer", []),
+        ("state", {0: {"momentum_buffer": "x"}}),
+        ("state", {0: {"momentum_buffer": torch.zeros(7)}}),
+        ("param_groups", [{"params": [0], "lr": None}]),
     ],
 )
-def test_a_forged_checkpoint_is_one_sentence(tmp_path, name, value):
+def test_an_edited_checkpoint_is_refused_before_a_step_is_charged(tmp_path, name, value):
+    """An optimizer takes any state, and would fail within a step that is charged already."""
     cut_off(tmp_path)
+    whole = (tmp_path / "kept.pt").read_bytes()
     held = torch.load(tmp_path / "kept.pt", weights_only=True)
-    if name == "clip_norm":
-        del held[name]
-    else:
-        held[name] = value
+    (held if name in held else held["optimizer"])[name] = value
     torch.save(held, tmp_path / "kept.pt")
-    with pytest.raises(InputError, match=r"does not belong to this|holds other parameters"):
-        gone_on(tmp_path)
+    edited = (tmp_path / "kept.pt").read_bytes()
+    for content in (edited, edited + whole[-8:], whole[:-1], whole[1:], b""):
+        (tmp_path / "kept.pt").write_bytes(content)
+        with pytest.raises(InputError, match=r"kept.pt' is not as fit wrote it; restore the file"):
+            gone_on(tmp_path)
+    (tmp_path / "kept.pt").write_bytes(whole)
+    made = gone_on(tmp_path)
+    assert (made.taken, made.charged) == (3, 8)
 
 
-@pytest.mark.parametrize("after", [None, 3, "", "0" * 64])
-def test_a_checkpoint_after_no_line_is_refused(tmp_path, after):
+def test_a_checkpoint_of_another_scheduler_is_refused_before_a_step_is_charged(tmp_path):
+    """Its optimizer lacks what this one's writes into it."""
+    cut_off(tmp_path, kind=torch.optim.lr_scheduler.ConstantLR)
+    parameters = weights()
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.1, momentum=0.9)
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=9)
+    with Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise()) as ledger:
+        given = kept(tmp_path, optimizer, {"scheduler": rate})
+        with pytest.raises(InputError, match=r"does not belong to this training \(KeyError\)"):
+            fit(direct, parameters, 50 * torch.eye(3), ledger, **given)
+        assert len(ledger) == 5
+        ledger.close()
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     cut_off(tmp_path)
-    held = torch.load(tmp_path / "kept.pt", weights_only=True)
-    torch.save(held | {"after": after}, tmp_path / "kept.pt")
-    with pytest.raises(InputError, match="after a line that this journal does not have"):
+    with Ledger.resume(tmp_path / "steps.jsonl", noise=FloatNoise()) as ledger:
+        parameters = weights(4)
+        optimizer = torch.optim.SGD(parameters.values(), lr=0.1, momentum=0.9)
+        with pytest.raises(InputError, match="holds other parameters; give another file"):
+            fit(direct, parameters, torch.eye(4), ledger, **kept(tmp_path, optimizer, {}))
+        ledger.close()
+
+
+def test_a_checkpoint_that_cannot_be_read_is_one_sentence(tmp_path):
+    cut_off(tmp_path)
+    (tmp_path / "kept.pt").unlink()
+    (tmp_path / "kept.pt").mkdir()
+    with pytest.raises(InputError, match=r"does not belong to this training \(IsADirectoryError\)"):
         gone_on(tmp_path)
-
-
-def test_a_clip_norm_of_a_forged_checkpoint_is_a_number(tmp_path):
-    cut_off(tmp_path, **FOLLOWS)
-    held = torch.load(tmp_path / "kept.pt", weights_only=True)
-    torch.save(held | {"clip_norm": 0.0}, tmp_path / "kept.pt")
-    with pytest.raises(InputError, match=r"clip_norm is 0.0; it must be a finite number above 0"):
-        gone_on(tmp_path, **FOLLOWS)
 
 
 def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path):
