@@ -1,23 +1,25 @@
 """Functions of users: their errors may hold private values in their words, and are not told.
 
-An error raised inside a user's function is told by its kind alone. A function that is named in a
-project file is known by its name and the bytes of its code, so that a certificate can say which one
-was run.
+An error raised inside a user's function is told by its kind and line alone. A function that is
+named in a project file is known by its name and the bytes of its code, so that a certificate can
+say which one was run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 
 
 class RedactedFunction:
-    """A function of which an error tells no more than its kind.
+    """A function of which an error tells no more than its kind, and the line of a file.
 
     Args:
         function: what is called.
@@ -25,7 +27,7 @@ class RedactedFunction:
     >>> RedactedFunction(lambda age: age / 0)(39)
     Traceback (most recent call last):
         ...
-    dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is
+    dpaudit.base.errors.PublicError: <lambda> raised ZeroDivisionError; it must take whatever it is
     given.
     """
 
@@ -36,7 +38,7 @@ class RedactedFunction:
         """As the function.
 
         Raises:
-            InputError: in place of whatever it raises, which is no part of this one's context; it
+            PublicError: in place of whatever it raises, which is no part of this one's context; it
                 names the kind of Python's own, as other names are the user's words too.
             KeyboardInterrupt: without words, if it is interrupted.
         """
@@ -44,9 +46,19 @@ class RedactedFunction:
             return self.function(*given)
         except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
             kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+            place = self._place(error)
         if issubclass(kind, KeyboardInterrupt):
             raise KeyboardInterrupt
-        raise InputError(f"{self.name} raised {kind.__name__}; it must take whatever it is given.")
+        raise PublicError(
+            f"{self.name} raised {kind.__name__}{place}; it must take whatever it is given."
+        )
+
+    def _place(self, error: BaseException) -> str:
+        """The last line of the function's own file that ran; of what has no file nothing."""
+        file = getattr(getattr(self.function, "__code__", None), "co_filename", "<")
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+        return "" if file.startswith("<") or not lines else f" at {Path(file).name}:{lines[-1]}"
 
     @property
     def name(self) -> str:

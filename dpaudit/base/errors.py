@@ -6,6 +6,7 @@
     ├── InputError               a value from outside is wrong: field, value, remedy
     │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
     │   ├── OtherSubjectError    what is named holds data itself; no run of it can be sealed
+    │   ├── PublicError          the message tells public facts alone, whoever raised it
     │   ├── TamperedError        a ledger or certificate does not match its own hashes
     │   └── JournalError         a journal cannot be written; nothing was drawn
     ├── InconclusiveError        the audit could not end: nothing is refuted, and nothing is well
@@ -32,6 +33,13 @@ class UnsupportedError(InputError):
 
 class OtherSubjectError(InputError):
     """What is named holds data itself, so that no run of it can be sealed."""
+
+
+class PublicError(InputError):
+    """What is wrong shows in public facts, and the message tells nothing else.
+
+    It is shown in full even where foreign code, which may hold private data, was on the way.
+    """
 
 
 class TamperedError(InputError):

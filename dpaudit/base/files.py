@@ -98,8 +98,11 @@ def _open(path: Path, what: str) -> BinaryIO:
     except FileNotFoundError:
         hint = "check the path."
         with suppress(OSError):
-            for near in get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1):
-                hint = f"did you mean {shown(path.parent / near)}?"
+            # Two names are not near because their endings are; of equal stems the ending decides.
+            there = sorted(path.parent.iterdir(), key=lambda p: p.suffix == path.suffix)
+            stems = {p.stem: p for p in there}
+            for near in get_close_matches(path.stem, stems, n=1):
+                hint = f"did you mean {shown(stems[near])}?"
         raise InputError(f"{what} {shown(path)} does not exist; {hint}") from None
     except OSError as error:
         raise _unreadable(path, what, error) from None

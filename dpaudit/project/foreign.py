@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, Self
 
 from dpaudit.base import errors
-from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.errors import DpAuditError, InputError, PublicError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.validate import shown
 from dpaudit.ledger.checks import of_python
@@ -53,7 +53,7 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
         if os.environ.get(DEBUG) or (isinstance(error, DpAuditError) and not _passed(error)):
             raise
         if isinstance(error, DpAuditError) and (public or speaks_for_itself(error)):
-            place = "" if public else place_of(error).strip()
+            place = "" if public or isinstance(error, PublicError) else place_of(error).strip()
             place = place and f" ({place})"
             said = f"{str(error).removesuffix('.')}{place}."
             raise _kind(error)(said) from None  # another one, without foreign frames
@@ -83,12 +83,14 @@ def _named(error: BaseException, where: str = "", why: str = "") -> str:
 def speaks_for_itself(error: BaseException) -> bool:
     """Tell whether an error is dpaudit's own, with nothing in its text that foreign code gave it.
 
-    So are those with no foreign code beneath which they were raised, and those of the ledger, whose
-    sentences show no argument. What else of this package foreign code calls may be given a value of
-    the data, and says what it was given.
+    So are those with no foreign code beneath which they were raised, those of the ledger, whose
+    sentences show no argument, and each :class:`~dpaudit.base.errors.PublicError`. What else of
+    this package foreign code calls may be given a value of the data, and says what it was given.
     """
     if not _is_own_module(type(error).__module__):
         return False
+    if isinstance(error, PublicError):
+        return True
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     last = max((at for at, frame in enumerate(frames) if _is_foreign(frame)), default=-1)
     files = [frame.f_code.co_filename for frame in frames[last + 1 :]]

@@ -100,6 +100,10 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
             "as dpaudit release FILE --plan shows."
         )
     content = toml_tables.table("plan file", content, ("plan", "claim", "invocation"))
+    if "plan" not in content:
+        raise InputError(
+            'plan file has no [plan]; add it, such as [plan] with relation = "add-remove".'
+        )
     with toml_tables.with_example('unit = "row", relation = "add-remove", trust = "central"'):
         facts = toml_tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
     if "relation" not in facts:

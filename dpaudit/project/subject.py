@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base import files
-from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, PublicError, UnsupportedError
 from dpaudit.base.fields import plain
 from dpaudit.base.optional_import import optional_import
 from dpaudit.certificate import Claim, Finding
@@ -218,14 +218,21 @@ def read_data(path: str) -> Any:
     Rows are mappings by the words of the first line; where it has a number, lists.
 
     Raises:
-        InputError: if the file cannot be read.
+        PublicError: if there is no such file, or it is a folder, empty or of another kind.
+        InputError: if it cannot be read.
         UnsupportedError: if pandas is missing.
     """
     reader = _READERS.get(Path(path).suffix.lower())
-    if reader is None:
-        raise InputError(f"--data is {path!r:.80}; it must end with {', '.join(_READERS)}.")
-    with files.opened(path, what="data"):
-        pass
+    if reader is None and not Path(path).is_dir():
+        raise PublicError(f"--data is {path!r:.80}; it must end with {', '.join(_READERS)}.")
+    try:
+        with files.opened(path, what="data") as file:
+            empty = not file.read(1)
+    except InputError as error:
+        raise PublicError(str(error)) from None
+    if empty:
+        raise PublicError(f"data {files.shown(path)} cannot be read: the file is empty.")
+    assert reader is not None
     try:
         return reader(path)
     except ImportError:

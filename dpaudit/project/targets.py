@@ -49,18 +49,29 @@ def without_colon(name: str) -> str:
     """The end of a sentence on a name that says no object."""
     if name in Mechanism.kinds():
         return f"it is a mechanism; dpaudit list {name} shows a plan file with it."
+    if Path(name).is_dir():
+        inside = Path(name)
+        return f"it is a folder; name a file in it, {inside}/PLAN.toml or {inside}/FILE.py:NAME."
     every = "it must be module:Object, FILE.py:object or PLAN.toml."
     return f"name an object in it, {name}:NAME." if name.endswith(".py") else every
 
 
 def unknown_object(word: str, owner: Any, module: Any) -> str:
     """The end of a sentence on what a module or a class does not have."""
+    if Path(module.__name__).is_dir() and getattr(module, "__file__", None) is None:
+        return (
+            f"{module.__name__} is a folder; name a file in it, {module.__name__}/FILE.py:{word}."
+        )
     root = module.__name__.partition(".")[0]
     known = [name for name in dir(owner) if not name.startswith("_")]
     if owner is module:  # without what it imports
-        homes = {name: str(getattr(getattr(owner, name), "__module__", "")) for name in known}
-        known = [name for name, home in homes.items() if home.startswith(root)]
+        known = [name for name in known if _is_of(root, getattr(owner, name))]
     return nearest(word, known) if known else "check the name."
+
+
+def _is_of(root: str, found: Any) -> bool:
+    """Tell whether it is of this package, or a subject of any made in it."""
+    return isinstance(found, Subject) or str(getattr(found, "__module__", "")).startswith(root)
 
 
 def unknown_module(name: str) -> str:
@@ -487,6 +498,8 @@ def _load_module(name: str) -> Any:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in name.split(".")):
         file = f"did you mean {name}.py?" if Path(f"{name}.py").is_file() else "give a .py file."
+        if Path(name).is_dir():
+            file = f"it is a folder; name a file in it, {Path(name)}/FILE.py."
         raise InputError(f"module is {shown(name)}, which is not a dotted name; {file}")
     return _importing(name, lambda: importlib.import_module(name))
 

@@ -26,7 +26,7 @@ from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.replaying.recording import TEXT, Run, Step
 from dpaudit.auditing.replaying.replay import RecordedRun, ReplayReport, Telling, record
 from dpaudit.base import files, validate
-from dpaudit.base.errors import DpAuditError, PlanMismatchError, UnsupportedError
+from dpaudit.base.errors import DpAuditError, PlanMismatchError, PublicError, UnsupportedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.provenance import is_own
 from dpaudit.certificate import Finding, Premise, Rehearsal
@@ -232,8 +232,10 @@ class Session:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             name = f"{type(error).__name__}{place_of(error)}"
             refused = isinstance(error, DpAuditError)
-            how = f"is refused ({name})" if refused else f"raised {name}"
-            raise RehearsalAbortedError(f"The run on the data {how}.") from None
+            how = f"is refused ({name})." if refused else f"raised {name}."
+            if isinstance(error, PublicError):
+                how = f"is refused: {error}"
+            raise RehearsalAbortedError(f"The run on the data {how}") from None
         self._recorded.append(made.run.steps)
         return made
 

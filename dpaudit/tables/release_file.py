@@ -277,6 +277,10 @@ class _Queries:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
         kinds = [kind for kind in ASKS if kind in item]
+        if not kinds and item:  # perhaps one of them is misspelt
+            toml_tables.table(
+                "query", item, (*ASKS, *QUERY, *(key for _, own in ASKS.values() for key in own))
+            )
         if len(kinds) != 1:
             said = f"asks for {' and '.join(kinds)}" if kinds else "asks for nothing"
             raise InputError(

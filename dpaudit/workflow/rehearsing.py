@@ -26,7 +26,7 @@ from dpaudit.auditing import progress_bar
 from dpaudit.auditing.children import TrialTimeoutError, within_time
 from dpaudit.auditing.replaying.replay import Comparison, RecordedRun, ReplayReport, record
 from dpaudit.auditing.subjects.transcripts import audit_transcript
-from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
+from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError, PublicError
 from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.plan import Invocation, Plan
 from dpaudit.project import AuditPair, Execution, Move, Subject
@@ -163,6 +163,9 @@ def rehearse_subject(
         data: name of the data; the subject's default where not given.
         seed: of the whole rehearsal.
         timeout: seconds that one run may take.
+
+    Raises:
+        PublicError: if the data that are named cannot be those of the subject.
     """
     kind = type(subject)
     if not subject.sees_rows:
@@ -177,6 +180,8 @@ def rehearse_subject(
         with foreign(name):
             loaded = subject.load(source, np.random.default_rng([seed, 0]))
     except DpAuditError as error:
+        if data is not None and isinstance(error, PublicError):
+            raise
         return RehearsalOutcome.impossible(str(error))
     mixed, loads = loading_findings(subject, source, loaded, seed)
     found, public = public_findings(subject, plan, (source, subject.default_data))

@@ -322,31 +322,32 @@ def run_target(
         )
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
-    account = _Account(options, target, _new_path(folder, "ledger.jsonl"))
-    account.begin()
-    planned = sum(each.releases for each in target.plan.invocations)
-    with account.unopened():
-        ledger = Ledger(
-            target.plan,
-            rng=None if seed is None else np.random.default_rng(noise_seed),
-            noise=FloatNoise() if options.float_noise else None,
-            journal=account.journal,
-            durability=options.durability,
-            anchor=account.anchor,
-            budget=account.charge,
-        )
-    with account.kept(lambda: len(ledger), lambda: True):
-        shown = progress_bar("releases", lambda: (len(ledger), planned))
-        with contextlib.closing(ledger), foreign(name), shown:
-            result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
-            if len(ledger) == 0:
-                ledger.check()
-            run = _results(name, result)
-    owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
-    private = None if owner is None else _results(f"{name} for its owner", owner)
-    record = ledger_record(ledger, account.journal)
-    ran = _Ran(run, record, tuple(ledger.left()), private, data)
-    return _written(target, folder, account, ran, rehearsal)
+    with _new_path(folder, "ledger.jsonl") as journal:
+        account = _Account(options, target, journal)
+        account.begin()
+        planned = sum(each.releases for each in target.plan.invocations)
+        with account.unopened():
+            ledger = Ledger(
+                target.plan,
+                rng=None if seed is None else np.random.default_rng(noise_seed),
+                noise=FloatNoise() if options.float_noise else None,
+                journal=account.journal,
+                durability=options.durability,
+                anchor=account.anchor,
+                budget=account.charge,
+            )
+        with account.kept(lambda: len(ledger), lambda: True):
+            shown = progress_bar("releases", lambda: (len(ledger), planned))
+            with contextlib.closing(ledger), foreign(name), shown:
+                result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
+                if len(ledger) == 0:
+                    ledger.check()
+                run = _results(name, result)
+        owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
+        private = None if owner is None else _results(f"{name} for its owner", owner)
+        record = ledger_record(ledger, account.journal)
+        ran = _Ran(run, record, tuple(ledger.left()), private, data)
+        return _written(target, folder, account, ran, rehearsal)
 
 
 @closed_extensions()
@@ -362,8 +363,11 @@ def run_sealed(
     made_up = options.data is not None and is_made_up(options.data)
     rows = None if options.data is None or made_up else Path(options.data).resolve()
     private = [folder.resolve(), *([] if rows is None else [rows])]
-    with sealed_run(name, settings, private, _say, rows, _load_renderers) as run:
-        account = _Account(options, run.target, _new_path(folder, "ledger.jsonl"))
+    with (
+        sealed_run(name, settings, private, _say, rows, _load_renderers) as run,
+        _new_path(folder, "ledger.jsonl") as journal,
+    ):
+        account = _Account(options, run.target, journal)
         ran = _ran_sealed(run, account, options.data if made_up else None)
         return _written(run.target, folder, account, ran, None, made_up=made_up)
 
@@ -598,8 +602,13 @@ def journal_record(
     }
 
 
-def _new_path(folder: Path, name: str) -> Path:
-    """A path in the folder that does not exist yet: a ledger is never overwritten."""
+@contextlib.contextmanager
+def _new_path(folder: Path, name: str) -> Iterator[Path]:
+    """A path in the folder that does not exist yet: a ledger is never overwritten.
+
+    The folder is made if need be; if what is done with it fails and nothing is in it, it goes.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -609,7 +618,13 @@ def _new_path(folder: Path, name: str) -> Path:
     path = folder / name
     if path.exists():
         raise InputError(f"{files.shown(path)} exists already; give another folder with -o.")
-    return path
+    try:
+        yield path
+    except BaseException:
+        with contextlib.suppress(OSError):  # it holds something
+            for each in made:
+                each.rmdir()
+        raise
 
 
 def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:

@@ -1,5 +1,7 @@
 """A user's error is told by its kind alone."""
 
+from pathlib import Path
+
 import pytest
 
 from dpaudit import InputError
@@ -11,8 +13,10 @@ def fails(value):
 
 
 def test_an_error_loses_its_words_and_its_context():
-    with pytest.raises(InputError, match=r"^fails raised KeyError; it must take") as told:
+    with pytest.raises(InputError, match=r"^fails raised KeyError at .*; it must take") as told:
         redact(fails)(17)
+    line = fails.__code__.co_firstlineno + 1
+    assert f"KeyError at {Path(__file__).name}:{line}; it" in str(told.value)
     assert told.value.__context__ is None
     assert told.value.__cause__ is None
     assert "17" not in str(told.value)
@@ -31,7 +35,7 @@ def test_what_ends_a_process_and_names_of_kinds_are_hushed_too():
         pass
 
     for error, kind in ((SystemExit("age 147"), "SystemExit"), (Secret4711Error(4), "KeyError")):
-        with pytest.raises(InputError, match=f"raised {kind}; it") as told:
+        with pytest.raises(InputError, match=f"raised {kind} at ") as told:
             redact(lambda error=error: (_ for _ in ()).throw(error))()
         assert "147" not in str(told.value)
         assert "4711" not in str(told.value)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 from dpaudit.base.fields import Count, Interval, NonNegative, Rate
 from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
@@ -217,11 +217,15 @@ class OwnStudy(Study):
         """The records, if there are as many as users.
 
         Raises:
-            InputError: if not.
+            PublicError: if not. All neighbours have as many units, so their number is public.
+            InputError: if they are no list.
         """
         found = as_records(data=data)
         if len(found) != self.users:
-            raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
+            raise PublicError(
+                f"data has {len(found)} records, but users is {self.users}; set users so, or give "
+                "other data."
+            )
         return found
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:

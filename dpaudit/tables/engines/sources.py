@@ -96,7 +96,7 @@ class CsvFile(Record):
         csv_ = optional_import("tables", "pyarrow.csv", what="a table in CSV")
         string = optional_import("tables", "pyarrow", what="a table in CSV").string()
         names = self._header()
-        _require(columns, names, self.path)
+        _require(columns, names, self.path, self.delimiter)
         try:
             rows = csv_.open_csv(
                 _WellQuoted(self.path, self.delimiter, self.quote),
@@ -130,6 +130,10 @@ class CsvFile(Record):
             raise unreadable(self.path.name) from None
         rows = list(csv.reader([text], delimiter=self.delimiter, quotechar=self.quote))
         names = rows[0] if rows else []
+        if self.path.stat().st_size == 0:
+            raise InputError(
+                f"source {files.shown(self.path)} is empty; its first line must name the columns."
+            )
         if not names or len(set(names)) < len(names):
             raise InputError(
                 f"source {files.shown(self.path)} has no header, or names a column twice."
@@ -263,12 +267,14 @@ def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -
     return Relation(f"(SELECT {cast} FROM {relation})", size)
 
 
-def _require(columns: Sequence[str], known: Sequence[str], path: Path) -> None:
+def _require(columns: Sequence[str], known: Sequence[str], path: Path, delimiter: str = "") -> None:
+    other = {mark for mark in ",;|\t" if delimiter and len(known) == 1 and mark in known[0]}
     for name in columns:
         if name not in known:
             listed = ", ".join(f"{each:.40}" for each in known[:20])
+            hint = f"; if {min(other)!r} separates columns, set delimiter to it." if other else "."
             raise InputError(
-                f"source {files.shown(path)} has no column {shown(name)}; it has {listed}."
+                f"source {files.shown(path)} has no column {shown(name)}; it has {listed}{hint}"
             )
 
 

@@ -21,6 +21,7 @@ from dpaudit.base.errors import (
     DpAuditError,
     InconclusiveError,
     PlanMismatchError,
+    PublicError,
 )
 from dpaudit.base.validate import positive
 from dpaudit.cli.main import main
@@ -110,6 +111,18 @@ def test_what_the_ledger_says_passes_and_what_validators_say_does_not():
             call()
         assert str(raised.value).startswith("survey.run raised InputError at test_foreign.py:")
         assert "4711" not in str(raised.value)
+
+
+def test_public_facts_are_told_in_full():
+    with pytest.raises(PublicError, match=r"^users is 20\.$"), foreign("survey.load"):
+        fail(PublicError("users is 20"))
+
+    class TheirError(PublicError):
+        pass
+
+    with pytest.raises(PublicError, match=r"raised TheirError at") as told, foreign("survey.load"):
+        fail(TheirError("4711"))
+    assert "4711" not in str(told.value)
 
 
 def test_everything_is_shown_on_request(monkeypatch):

@@ -19,6 +19,12 @@ def invocation(**fields):
     return "[[invocation]]\n" + "\n".join(f"{name} = {value}" for name, value in fields.items())
 
 
+def test_an_empty_file_has_no_plan(tmp_path):
+    (tmp_path / "plan.toml").touch()
+    with pytest.raises(InputError, match=r"plan file has no \[plan\]; add it"):
+        read_plan_file(tmp_path / "plan.toml")
+
+
 def test_every_field_is_read(tmp_path):
     content = read(
         tmp_path,

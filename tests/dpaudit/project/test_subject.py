@@ -11,6 +11,7 @@ from examples import gaussian_invocation
 from rehearsals import rules
 
 from dpaudit import DpAuditError, Gaussian, InputError, Plan, RunResult, Subject, ZeroOut
+from dpaudit.base.errors import PublicError
 from dpaudit.project import Move
 from dpaudit.project.subject import read_data, source_of
 
@@ -98,12 +99,24 @@ def test_each_ending_has_its_kind(tmp_path):
         ("a.csv", "a,b\n\n1,2\n1\n", "line 4 has 1 cells, but the first line has 2"),
         ("a.csv", "1,2\n1,2,3\n", "line 2 has 3 cells, but the first line has 2"),
         ("a.txt", "1", "must end with .json, .csv"),
+        ("a.csv", "", "cannot be read: the file is empty"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message) as caught:
         read_data(written(tmp_path / name, content))
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_path_shows_is_public_and_what_a_file_holds_is_not(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    empty, none = written(tmp_path / "a.csv", ""), str(tmp_path / "b.csv")
+    for path in (tmp_path, tmp_path / "folder.csv", empty, none, "numbred"):
+        with pytest.raises(PublicError):
+            read_data(str(path))
+    with pytest.raises(InputError) as told:
+        read_data(written(tmp_path / "a.json", '{"secret": 1, "secret": 2}'))
+    assert type(told.value) is InputError
 
 
 def test_a_parquet_file_without_what_reads_it(tmp_path):

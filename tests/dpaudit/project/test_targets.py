@@ -240,7 +240,10 @@ class Survey(Subject):
         ("gaussian", "it is a mechanism; dpaudit list gaussian shows a plan file with it."),
         ("nothing", "it must be module:Object, FILE.py:object or PLAN.toml."),
         ("a b:c", "which is not a dotted name; give a .py file."),
-        ("unmade:Survey", "unmade has no 'Survey'; check the name."),
+        ("unmade:Survey", "unmade is a folder; name a file in it, unmade/FILE.py:Survey."),
+        ("./mine:Survey", "it is a folder; name a file in it, mine/FILE.py."),
+        ("mine", "it is a folder; name a file in it, mine/PLAN.toml or mine/FILE.py:NAME."),
+        ("mine/own.py:MIN", "has no 'MIN'; did you mean 'MINE'?"),
     ],
 )  # fmt: skip
 def test_what_was_meant(tmp_path, monkeypatch, name, said):
@@ -248,6 +251,7 @@ def test_what_was_meant(tmp_path, monkeypatch, name, said):
     (tmp_path / "mine").mkdir()
     (tmp_path / "unmade").mkdir()
     (tmp_path / "mine" / "survey_of_hints.py").write_text(CODE)
+    (tmp_path / "mine" / "own.py").write_text("from examples import Answers\nMINE = Answers()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(InputError) as caught:
         find_subject(name, {})

@@ -214,6 +214,20 @@ class NoCharge:
         raise AssertionError(plan)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty; its first line must name the columns"),
+        ("unit;x\n1;2\n", "it has unit;x; if ';' separates columns, set delimiter to it"),
+        ("unit,x,x\n1,2,2\n", "names a column twice"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_told(tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        found_of(CsvFile(tmp_path / "t.csv"))
+
+
 def count_of(folder, source):
     data = {"source": source, "unit": "who", "columns": {"words": {"type": "text"}}}
     privacy = {"relation": "add-remove", "claim": {"epsilon": 1.0}, "rows_per_unit": 2}

@@ -108,6 +108,8 @@ COLUMNS = [
 QUERIES = [
     ({}, "asks for nothing; it must have one of count"),
     ({"count": True, "sum": "x"}, "asks for count and sum; it must have one of"),
+    ({"cuont": True, "by": "g"}, "unknown key 'cuont'; did you mean 'count'"),
+    ({"by": "g"}, "asks for nothing; it must have one of count"),
     ({"count": 1}, "count is 1; it must be true"),
     ({"count": True, "wehre": "x"}, "unknown key 'wehre'; did you mean 'where'"),
     ({"count": True, "by": "w"}, "there is no column 'w'; it must be one of d, g"),

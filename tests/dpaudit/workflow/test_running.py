@@ -75,6 +75,11 @@ def test_a_run_that_fails_before_any_release_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match="raised ValueError"):
         run_subject(f"{__name__}:Fails", ["how=early"], None, 1, tmp_path, rehearse=False)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="raised ValueError"):
+        run_subject(
+            f"{__name__}:Fails", ["how=early"], None, 1, tmp_path / "a" / "b", rehearse=False
+        )
+    assert list(tmp_path.iterdir()) == []
 
 
 class Theirs:

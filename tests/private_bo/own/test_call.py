@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpaudit.base.errors import InputError
 from dpaudit.certificate.verification import verify
+from dpaudit.cli.main import main
 from private_bo import BoxSpace, PointSpace, optimise, study
 from tests.benchmarks.own_problems import BOX as BOX_OF_TABLE
 from tests.benchmarks.own_problems import FIRST_TUNED, GRID, Function, interval, share, table
@@ -83,6 +85,46 @@ def test_wrong_input_is_one_sentence(given, words):
     with pytest.raises(InputError, match=words) as refused:
         optimise(wanted.pop("objective"), wanted.pop("space"), **wanted)
     assert "\n" not in str(refused.value)
+
+
+MINE = """
+from private_bo import BoxSpace, study
+
+MINE = study(lambda point, user: user["best"], BoxSpace((0,), (1,)), users=2, epsilon=1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "data 'own.csv' cannot be read: the file is empty."),
+        ("best\n0.1\n", "data has 1 records, but users is 2; set users so, or give other data."),
+        (None, "data 'own.csv' is a folder; give a file."),
+    ],
+)
+def test_wrong_data_are_an_input_error_in_words(tmp_path, monkeypatch, capsys, content, words):
+    monkeypatch.chdir(tmp_path)
+    name = "mine_wrong.py"
+    Path(name).write_text(MINE)
+    if content is None:
+        Path("own.csv").mkdir()
+    else:
+        Path("own.csv").write_text(content)
+    for command in (["certify", "--rehearse"], ["run", "-o", "out", "--seed", "1"]):
+        with pytest.raises(SystemExit) as ended:
+            main([command[0], f"{name}:MINE", "--data", "own.csv", *command[1:]])
+        assert ended.value.code == 3
+        assert capsys.readouterr().err == f"dpaudit: {words}\n"
+
+
+def test_an_objective_that_lacks_a_column_is_told_by_its_own_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine_lacks.py").write_text(MINE)
+    Path("own.csv").write_text("bst\n0.4711\n0.2\n")
+    with pytest.raises(SystemExit):
+        main(["run", "mine_lacks.py:MINE", "--data", "own.csv", "-o", "out", "--seed", "1"])
+    told = capsys.readouterr().err
+    assert told.startswith("dpaudit: <lambda> raised KeyError at mine_lacks.py:4; it must take")
 
 
 def test_a_study_without_an_objective_is_for_ask_and_tell():
