@@ -243,7 +243,7 @@ class Survey(Subject):
         ("unmade:Survey", "unmade is a folder; name a file in it, unmade/FILE.py:Survey."),
         ("./mine:Survey", "it is a folder; name a file in it, mine/FILE.py."),
         ("mine", "it is a folder; name a file in it, mine/PLAN.toml or mine/FILE.py:NAME."),
-        ("mine/own.py:MIN", "has no 'MIN'; did you mean 'MINE'?"),
+        ("mine/ours.py:MIN", "has no 'MIN'; did you mean 'MINE'?"),
     ],
 )  # fmt: skip
 def test_what_was_meant(tmp_path, monkeypatch, name, said):
@@ -251,7 +251,7 @@ def test_what_was_meant(tmp_path, monkeypatch, name, said):
     (tmp_path / "mine").mkdir()
     (tmp_path / "unmade").mkdir()
     (tmp_path / "mine" / "survey_of_hints.py").write_text(CODE)
-    (tmp_path / "mine" / "own.py").write_text("from examples import Answers\nMINE = Answers()\n")
+    (tmp_path / "mine" / "ours.py").write_text("from examples import Answers\nMINE = Answers()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(InputError) as caught:
         find_subject(name, {})

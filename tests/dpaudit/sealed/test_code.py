@@ -31,10 +31,13 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     wanted = {str(tmp_path / name) for name in ("own/work.py", "plain/work.py")}
     found = Code.read([str(tmp_path)], [], wanted)
     monkeypatch.setattr(sys, "meta_path", [found, *sys.meta_path])
-    for name in ("wave", "colorsys"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    _forget("own", "plain", "wave", "colorsys")  # others may have modules of these names
     yield found
-    for name in [each for each in sys.modules if each.partition(".")[0] in ("own", "plain")]:
+    _forget("own", "plain")
+
+
+def _forget(*roots: str):
+    for name in [each for each in sys.modules if each.partition(".")[0] in roots]:
         del sys.modules[name]
 
 

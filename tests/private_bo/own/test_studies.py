@@ -189,7 +189,7 @@ WRONG = {
         lambda: AGENTS.agent(3, rng())
     ],
     "reports is a NoneType": [lambda: AGENTS.server(door(AGENTS)).round(0, None)],
-    "data has 8 records; users is 9": [
+    "data has 8 records, but users is 9": [
         lambda: ROWS.publish([[0.5]] * 8, door(ROWS)),
         lambda: ROWS.desk([[0.5]] * 8, door(ROWS)),
     ],
