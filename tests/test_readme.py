@@ -303,7 +303,7 @@ def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit) as left:
         main(["run", "mine.py:MINE", "--set", "users=3", "--data", "own.csv", "-o", "two"])
     assert left.value.code == 3
-    assert "MINE raised InputError at studies.py" in " ".join(capsys.readouterr().err.split())
+    assert "data has 20 records, but users is 3" in " ".join(capsys.readouterr().err.split())
     sys.modules.pop("mine", None)
 
 
