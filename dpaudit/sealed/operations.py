@@ -241,8 +241,11 @@ class Operations:
         functions.require_answers(wanted, rows, self.trials[-1].store)
 
         def keep(side: Side) -> None:
-            made = functions.values if side is self.real else functions.defaults
-            side.store.keep(table, *made(wanted, rows, side.store))
+            if side is self.real:
+                codes, values = functions.values(wanted, rows, side.store)
+            else:
+                codes, values = wanted.defaults(rows, side.store)
+            side.store.keep(table, codes, values)
 
         self.both(keep)
         for name, number in functions.failures.items():

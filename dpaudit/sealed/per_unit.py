@@ -105,6 +105,11 @@ class UnitValues:
         parts = tuple(f"x{n}" for n in range(self.call.entries))
         return Vectors(of, parts, not self.shape, self.step, ends)
 
+    def defaults(self, rows: Rows, store: Store) -> tuple[list[int], Whole]:
+        """The codes of the units of rows, and for each the value of a function that fails."""
+        codes = [code for code, _ in store.records(rows)]
+        return codes, np.tile(self.default, (len(codes), 1))
+
     def job(self, records: Mapping[str, Any], unit: str, key: bytes, state: str) -> Job:
         """What one worker is given: all of it follows from its unit."""
         seed = hmac.digest(key, unit.encode(), "sha256").hex()
@@ -217,12 +222,13 @@ class UnitFunctions:
         """Try a function on made-up rows, once for each way to call it; that tells no secret.
 
         Raises:
-            InputError: if it fails on all of them.
+            InputError: if it fails on all of them, or the parameters cannot be read.
         """
         self.failures[wanted.call.name] += 0  # said of every function, whatever the data
         call = wanted.call
         key = call.file, call.name, wanted.shape, call.keeps_state, *sorted(call.parameters)
         if key in self._tried:
+            self._functions.run(call, [])  # of which the parameters are read
             return
         self._tried.add(key)
         every = Rows(ALL_ROWS, rows.known)
@@ -236,16 +242,6 @@ class UnitFunctions:
         if len(wrong) == len(jobs):
             raise InputError(f"{which}: {wrong[0]}.")
         self._say(f"{which}, which count as its default: {wrong[0]}.\n")
-
-    def defaults(self, wanted: UnitValues, rows: Rows, store: Store) -> tuple[list[int], Whole]:
-        """The codes of the units of rows, and for each the value of a function that fails.
-
-        Raises:
-            InputError: if the parameters cannot be read.
-        """
-        self._functions.run(wanted.call, [])
-        codes = [code for code, _ in store.records(rows)]
-        return codes, np.tile(wanted.default, (len(codes), 1))
 
     def values(self, wanted: UnitValues, rows: Rows, store: Store) -> tuple[list[int], Whole]:
         """The codes of the units of rows, and their values, shape (n, entries)."""

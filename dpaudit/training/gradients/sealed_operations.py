@@ -82,7 +82,7 @@ def next_gradients(operations: Operations, request: Mapping[str, Any]) -> Any:
     if opened is None:
         raise InputError("there is no such training.")
     given = tensor_of(request.get("parameters"))
-    own = [*opened.parameters.values()]
+    own = list(opened.parameters.values())
     if given.dtype != own[0].dtype or given.shape != (sum(each.numel() for each in own),):
         raise InputError("parameters differ in shape or type from those that are trained.")
     if not torch.isfinite(given).all():
