@@ -116,6 +116,7 @@ class Operations:
         self._sample: dict[str, Sample] = {}
         self._functions = functions
         self._groups: dict[str, str] = {}
+        self._streams: dict[int, Steps] = {}
         self._are_alike = are_alike(plan)
         self.owner: dict[str, Any] = {}
         self._told = 0
@@ -584,7 +585,8 @@ class Operations:
 
         def release(side: Side) -> None:
             opened = side.ledger.stream(own, shape, at=at)
-            side.streams[number] = Steps(opened, invocation, shape)
+            if side is self.real:
+                self._streams[number] = Steps(opened, invocation, shape)
 
         self.both(release)
         return number
@@ -592,19 +594,24 @@ class Operations:
     def add(self, request: Mapping[str, Any]) -> Any:
         """The next sum of a continual release."""
         vectors, number = self._vectors(request), message_field(request, "stream", int)
-        if number not in self.real.streams:
+        steps = self._streams.get(number)
+        if steps is None:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
             raise PlanMismatchError("a stream cannot add a sample.")
-        steps = self.real.streams[number]
         if math.prod(vectors.shape) != math.prod(steps.shape):
             raise InputError(
                 f"the vectors have shape {vectors.shape}; the stream has {steps.shape}."
             )
         given = request.get("units")
         units = None if given is None else self._asked_units(given)
-        steps.name(units)
-        return self.both(lambda side: side.streams[number].add(side.store, vectors, units))
+        steps.require_named(units)
+
+        def release(side: Side) -> Any:
+            step = steps.add if side is self.real else steps.try_step
+            return step(side.store, vectors, units)
+
+        return self.both(release)
 
     def tell_owner(self, request: Mapping[str, Any]) -> None:
         """A number that the owner of the data alone reads; nothing is answered."""
