@@ -24,6 +24,7 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import clips
+from dpaudit.ledger.units import DistinctNames
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
@@ -538,13 +539,11 @@ class Operations:
 
         return self.both(release)
 
-    def names(self, side: Side, invocation: Invocation) -> list[str]:
+    def names(self, side: Side, invocation: Invocation) -> DistinctNames:
         """Of all units, from which a sample is drawn; in a trial, of as many as are declared."""
-        found = side.store.units()
         if side is self.real:
-            return found
-        population = getattr(invocation.sampling, "population", 0)
-        return [*found, *(f"without rows {n}" for n in range(len(found), population))]
+            return side.names()
+        return side.names(getattr(invocation.sampling, "population", 0))
 
     def sample(self, request: Mapping[str, Any]) -> Any:
         """The rows, or the numbers, of units that are drawn for one release."""

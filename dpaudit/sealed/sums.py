@@ -19,7 +19,7 @@ from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
 from dpaudit.ledger.bounding import bounded_total
 from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
-from dpaudit.ledger.units import Units
+from dpaudit.ledger.units import DistinctNames, Units
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.continual.release import Continual
@@ -41,6 +41,15 @@ class Side:
     store: Store
     ledger: Ledger
     trainings: dict[int, Any] = field(default_factory=dict)
+    _names: dict[int, DistinctNames] = field(default_factory=dict)
+
+    def names(self, population: int = 0) -> DistinctNames:
+        """Of all units, from which a sample is drawn; with others, as many as there are to be."""
+        if population not in self._names:
+            found = self.store.units()
+            others = (f"without rows {n}" for n in range(len(found), population))
+            self._names[population] = DistinctNames.of([*found, *others])
+        return self._names[population]
 
     def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Numbers of the rows, and the codes of their units."""
