@@ -262,5 +262,5 @@ class Invocation(Record):
 def _seen(said: str, instead: str) -> InputError:
     return InputError(
         f"{said} under local trust, where the adversary sees who does not send anything; "
-        f"{instead}, or name the server that hides who took part with the trust model central."
+        f"{instead}, or declare central trust if a server hides who took part."
     )
