@@ -438,7 +438,9 @@ def recheck(
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit
 
-    with working(f"recheck {folder}", "what was found stays in the book's log; start again"):
+    with working(
+        f"recheck {folder}", "the book's log keeps what has been found so far; start again"
+    ):
         found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
     show.verification(found)
     short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED

@@ -164,7 +164,9 @@ class Book:
                     held, public=getattr(record, "public", None)
                 )  # which is declared apart
             if held != record:
-                raise InputError(f"the book has another {shown(record.name)}; choose a new name.")
+                raise InputError(
+                    f"the book already has another {shown(record.name)}; choose a new name."
+                )
             if record.name not in known:
                 if isinstance(record, BudgetRecord):
                     more = {"carried": self._carried(record)}
