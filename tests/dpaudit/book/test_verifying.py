@@ -74,7 +74,12 @@ def test_every_edit_is_found(used, statement, said):
         ),
         ("reserved", "record.charged", {}, "does not charge every budget"),
         ("reserved", "record.charged.main.0", ["never"], "charges the wrong days to 'main'"),
-        ("ended", "returned.main.0", lambda n: 2 * n, "gives back to 'main' more than did not run"),
+        (
+            "ended",
+            "returned.main.0",
+            lambda n: 2 * n,
+            "gives back more to 'main' than the cost of what did not run",
+        ),
         ("budget", "record.limit.rho", 0.1, "charges more than a budget admits"),
         ("budget", "carried", {}, "leaves out the cost of earlier releases"),
         ("started", "release", "R99", "is not possible"),

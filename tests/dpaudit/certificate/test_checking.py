@@ -159,7 +159,7 @@ def test_an_epsilon_beyond_floats_is_none():
     plan = Plan.of(Invocation(Gaussian(1e-300), 1.0, *ABOUT))
     vast = made(plan, delta=1e-5)
     assert vast.checked is None
-    assert check_of(vast).reason == "its ε is beyond all floats."
+    assert check_of(vast).reason == "its ε is too large for a float."
     verify(vast)
 
 

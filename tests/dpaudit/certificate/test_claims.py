@@ -272,7 +272,7 @@ def test_what_follows_from_a_point(epsilon, delta, at):
         ({}, "states nothing"),
         ({"epsilon": 1.0, "advantage": 0.1}, "states epsilon and advantage"),
         ({"tpr": 0.1}, "without 'fpr'; it must be like tpr = 0.1, fpr = 0.01"),
-        ({"tpr": 0.01, "fpr": 0.1}, "a coin toss reaches"),
+        ({"tpr": 0.01, "fpr": 0.1}, "a coin toss reaches tpr = fpr"),
         ({"success": 0.6, "prior": 0.7}, "so it must be at least that"),
         ({"mu": 1.0, "prior": 0.5}, "both 'mu' and 'prior'"),
         ({"advantage": 1.0}, "a number in"),
