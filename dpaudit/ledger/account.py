@@ -150,7 +150,7 @@ class Account:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared for the group {name}, and this "
                 f"{invocation.unit} has belonged to {shown(group)} since its first release; "
-                "groups are disjoint, so declare what runs without groups."
+                "groups are disjoint, so declare these invocations without groups."
             )
 
     def _require_left(self, invocation: Invocation, unit: str | None, times: int) -> None:

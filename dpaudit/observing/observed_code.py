@@ -339,8 +339,8 @@ def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None
         code.run(seed)
     if ledger.refused:
         raise PlanMismatchError(
-            f"the code asked {ledger.refused} times for what the plan does not declare, and "
-            "continued; declare what runs."
+            f"the code asked {ledger.refused} times for a release that the plan does not declare, "
+            "and continued; declare every release."
         )
     ledger.check()
     return notes

@@ -196,7 +196,9 @@ _LIKELIHOOD = "score is given with {name}, which has the exact likelihood ratio;
 _FIELDS = "fields are given with {name}, which reads only releases; leave them out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
 _OF_FILE = "exact, every_pair and code belong in a project file, where attacks name no target."
-_OBJECT = "{name} is given for no name; the target is an object."
+_OBJECT = (
+    "{name} is given for a target that is an object; give it only for a target named by a text."
+)
 _OF_NAMES = ("settings", "command", "data", "plan", "unit", "relation", "canaries")
 _REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("arguments", (), ("target", "code"), _ARGUMENTS),

@@ -93,7 +93,8 @@ class UnitValues:
         """
         if rows.made:
             raise InputError(
-                "rows are of numbers that a function made; call a function on rows of the table."
+                "rows belong to numbers that a function returned; call a function on rows of the "
+                "table."
             )
         if rows.sample is not None and self.state:
             raise InputError(
@@ -163,7 +164,9 @@ def _shape(shape: object) -> tuple[int, ...]:
     if shape:
         validate.integer_at_least(1, shape=shape[0])
         if shape[0] > MOST_COLUMNS:
-            raise InputError(f"shape is {shown(shape)}; at most {MOST_COLUMNS} entries may be.")
+            raise InputError(
+                f"shape is {shown(shape)}; at most {MOST_COLUMNS} entries are allowed."
+            )
     return tuple(shape)
 
 

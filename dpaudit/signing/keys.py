@@ -210,8 +210,8 @@ def agent_key(name: str) -> HeldKey:
         known = ", ".join(sorted(shown(each.comment) for each in keys)) or "none"
     if len(found) != 1:
         raise InputError(
-            f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; it has {known:.200}, and "
-            "name one of them by its comment or its fingerprint (SHA256:…)."
+            f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; name one of its keys by "
+            f"comment or fingerprint (SHA256:…): {known:.200}."
         )
     return HeldKey(found[0])
 

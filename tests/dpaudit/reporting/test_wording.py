@@ -249,7 +249,7 @@ def test_an_attack_beyond_the_proof_takes_the_proof_off_the_first_screen(certifi
     said = headline(certificates["refuted"])
     assert said.odds.contradicted
     assert said.odds.proved is None
-    assert "what was attacked is not what the plan declares" in " ".join(said.details)
+    assert "so the attacked code does not follow the plan" in " ".join(said.details)
 
 
 def test_an_attack_within_the_proof_leaves_it(certificates):
@@ -259,7 +259,7 @@ def test_an_attack_within_the_proof_leaves_it(certificates):
     said = headline(held)
     assert not said.odds.contradicted
     assert said.odds.proved is not None
-    assert "is not contradicted by this attack" in " ".join(said.details)
+    assert "This attack does not contradict the proof" in " ".join(said.details)
 
 
 def test_exact_and_unbounded_refutations(certificates):
