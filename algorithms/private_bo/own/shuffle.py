@@ -182,7 +182,7 @@ class Shuffler:
         if self._drawn is not None:
             raise InputError("draw comes before the last user's answer; answer None for silence.")
         if (turn := next(self._turns)) >= self.study.users:
-            raise InputError(f"users is {self.study.users}, and as many have been drawn.")
+            raise InputError(f"users is {self.study.users}, and that many have been drawn.")
         self._drawn = self.ledger.sample(self._names, at=AT)[0] if self.study.hides else turn
         return self._drawn
 

@@ -121,7 +121,7 @@ def test_every_question_goes_to_one_of_all_users():
     assert len(server.trace) == len(ledger) == 60
     assert max(drawn.values()) > 1  # by chance at least once in 10^25 runs
     assert set(drawn) <= set(range(60))
-    with pytest.raises(InputError, match="users is 60, and as many have been drawn"):
+    with pytest.raises(InputError, match="users is 60, and that many have been drawn"):
         shuffler.draw()
 
 
