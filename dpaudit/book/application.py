@@ -143,7 +143,7 @@ def clock(
     except ValueError:
         raise InputError("DATE is not a day; it must be like 2026-11-23.") from None
     books.set_clock(book, told, by=who(by))
-    print_result(f"it is {told}, and the book goes on")
+    print_result(f"the date {told} is confirmed, and the book accepts changes again")
 
 
 @app.command()

@@ -119,7 +119,7 @@ class Account:
             )
         if invocation is None or sampling is None:
             where = "the label" if invocation is None else shown(at)
-            raise PlanMismatchError(f"{where} is not declared with sampling; declare it so.")
+            raise PlanMismatchError(f"{where} is not declared with sampling; declare its sampling.")
         if self._fresh.get(at):
             raise PlanMismatchError(
                 f"{shown(at)} has a sample that has not been released yet; release it first."

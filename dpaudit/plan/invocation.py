@@ -166,8 +166,8 @@ class Invocation(Record):
         else:
             return
         raise InputError(
-            f"{said}; shuffled hides neither how many users report nor a report from the "
-            f"shuffler, so {instead}."
+            f"{said}; the mechanism shuffled does not hide how many users report, nor any report "
+            f"from the shuffler, so {instead}."
         )
 
     def _require_cyclic(self, groups: int) -> None:

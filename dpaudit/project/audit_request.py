@@ -195,7 +195,10 @@ _OWN_PAIR = "--pair is given with --through-run, which finds its own pair; leave
 _LIKELIHOOD = "score is given with {name}, which has the exact likelihood ratio; leave it out."
 _FIELDS = "fields are given with {name}, which reads only releases; leave them out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
-_OF_FILE = "exact, every_pair and code belong in a project file, where attacks name no target."
+_OF_FILE = (
+    "exact, every_pair and code are for attacks in a project file, which name no target; leave "
+    "them out."
+)
 _OBJECT = (
     "{name} is given for a target that is an object; give it only for a target named by a text."
 )

@@ -98,8 +98,8 @@ class UnitValues:
             )
         if rows.sample is not None and self.state:
             raise InputError(
-                "rows are a sample, and a state would keep who was drawn; call the function "
-                "on all rows, and then draw a sample of its numbers."
+                "rows are a sample, and a state would reveal who was drawn; call the function on "
+                "all rows, and then draw a sample of its numbers."
             )
         of = Rows(f"SELECT * FROM {table}", {}, 1, rows.part, rows.sample, made=True)
         ends = np.stack([np.minimum(self.ends[:, 0], 0), np.maximum(self.ends[:, 1], 0)], axis=1)

@@ -140,7 +140,11 @@ def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: A
     except (ValueError, UnsupportedAlgorithm) as error:
         if isinstance(error, InputError):
             raise
-        why = "has another password" if any(password) else "is not that half of a key, in PEM"
+        why = (
+            "has another password"
+            if any(password)
+            else "is not the half of a key that is needed here, in PEM"
+        )
         raise InputError(
             f"key {files.shown(path)} {why}; give the file that keygen wrote."
         ) from None

@@ -671,10 +671,10 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     unique = record.details.get("unique_fields", {})
     looked_at = {name for name, kind in request.fields.items() if kind != TIME}
     if other := looked_at - set(unique):
-        named = ", ".join(unique) or "no field does"
+        named = ", ".join(unique) or "none"
         raise InputError(
-            f"--field names {shown(min(other))}, which does not differ in nearly every run; of "
-            f"this code {named}."
+            f"--field names {shown(min(other))}, which does not differ in nearly every run; the "
+            f"fields that do are: {named}."
         )
     typed = [each for each in request.score if isinstance(each, str)]
     told: dict[str, Any] = {"given_score": typed[0]} if typed else {}

@@ -536,7 +536,7 @@ def _kept_apart(folder: Path, private: str) -> Path:
 
 def _kept(releases: int, journal: Path) -> str:
     kept = f"{files.shown(journal)} keeps the record."
-    return f"What was released before that stays charged (releases: {releases}): {kept}"
+    return f"Earlier releases stay charged (releases: {releases}): {kept}"
 
 
 def _results(name: str, result: Any) -> dict[str, Any]:

@@ -447,8 +447,8 @@ def require_enough_runs(
             f"at least {needed} are needed, so give more (a smaller epsilon needs fewer, but "
             "refuting it says nothing about this claim)"
             if needed < _NEVER
-            else "no number of runs could (a smaller epsilon could be tested, but refuting it "
-            "says nothing about this claim)"
+            else "no larger number of runs could either (a smaller epsilon could be tested, but "
+            "refuting it says nothing about this claim)"
         )
         raise TooFewRunsError(
             f"runs is {runs}; with so few, even outputs that never coincide could not refute "

@@ -169,7 +169,7 @@ def _object(certificate: Certificate) -> str:
     if certificate.verdict is not Verdict.CERTIFIED:
         return ""
     if _is_by_filter(certificate):
-        return ": what a privacy filter admitted, if its record is true"
+        return ": the releases that a privacy filter admitted, if its record is true"
     of = f": the {_SPEAKS_OF[certificate.scope]}"
     return f"{of}, if what others state is true" if _stated_laws(certificate) else of
 
@@ -305,7 +305,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
         details = [] if claim is None else [_promise(odds, "is not proved")]
         if certificate.disputed and proved is not None and proved.epsilon < math.inf:
-            where, why = " of what runs", _unfounded_proof(certificate, odds)
+            where, why = " about the code that runs", _unfounded_proof(certificate, odds)
             details = [why, *details]
         sentence = (
             f"Nothing is proved{where}: {who[0].lower()}{who[1:]} may be able to tell with "
@@ -395,7 +395,7 @@ def _shown(audit: AuditRecord, claim: Claim | None) -> str:
     if audit.epsilon_lower is None:
         return f"that {exceeded} is exceeded"
     if audit.refuted and audit.epsilon_lower <= audit.claim_epsilon:  # by a curve or by rates
-        return f"that {exceeded} and what follows from it is exceeded{sure}"
+        return f"that {exceeded}, with everything that follows from it, is exceeded{sure}"
     unbounded = audit.epsilon_lower == math.inf
     found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
     return f"that {found} {at}, where at most {claimed} is claimed{sure}"

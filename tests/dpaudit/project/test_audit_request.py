@@ -115,9 +115,15 @@ def test_options_that_have_no_meaning_together(options, message):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"target": "m:X", "exact": True}, "exact, every_pair and code belong in a project file"),
-        ({"target": "m:X", "every_pair": True}, "where attacks name no target"),
-        ({"target": "m:X", "code": "f:f", "pair": PAIR}, "exact, every_pair and code belong in"),
+        (
+            {"target": "m:X", "exact": True},
+            "exact, every_pair and code are for attacks in a project file",
+        ),
+        ({"target": "m:X", "every_pair": True}, "which name no target"),
+        (
+            {"target": "m:X", "code": "f:f", "pair": PAIR},
+            "exact, every_pair and code are for attacks in",
+        ),
         (
             {"target": print, "unit": "user"},
             "unit is given for a target that is an object; give it only for",

@@ -208,7 +208,7 @@ def test_an_audit_alone_is_headed_by_what_was_attacked():
 def test_what_a_whole_curve_refutes_is_not_told_by_a_bound_below_it():
     said = headline(attacked(Claim.of(mu=1.0), refuted=True))
     assert said.details[0] == (
-        "It shows that μ = 1 and what follows from it is exceeded (confidence 95 %)."
+        "It shows that μ = 1, with everything that follows from it, is exceeded (confidence 95 %)."
     )
 
 

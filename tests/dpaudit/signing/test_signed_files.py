@@ -142,7 +142,7 @@ def test_what_goes_together_is_told(call):
     call("verify", path, "--policy", "p.toml").refuses("no key is given")
     call("verify", "c.json", "--signature", path).refuses("no key is given")
     call("verify", "c.json", *key).refuses("envelope must have payload")
-    call("verify", path, "--key", "ana.pem").refuses("is not that half of a key")
+    call("verify", path, "--key", "ana.pem").refuses("is not the half of a key that is needed here")
     call("verify", path, *key, "--anchor", "a").refuses("without a ledger")
     call("verify", path, *key, "--ledger", "l.jsonl").refuses("does not exist")
     call("verify", path, *key, "--policy", "none.toml").refuses("does not exist")

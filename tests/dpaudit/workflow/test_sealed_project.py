@@ -172,9 +172,7 @@ def test_code_that_denies_what_it_is_later_fails(project: Path, tmp_path: Path) 
         "seen = [", f"{denial}        raise errors.OtherSubjectError('not I')\n        seen = ["
     )
     file.write_text(text)
-    with pytest.raises(
-        InputError, match=r"not I\. What was released before that stays charged \(releases: 1\)"
-    ):
+    with pytest.raises(InputError, match=r"not I\. Earlier releases stay charged \(releases: 1\)"):
         run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
 
 
