@@ -1173,7 +1173,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         given = fields(sampling, scheme, "scheme~ shares* rates*")
         odd = any(not 0 < each <= 1 for each in given["shares"] + given["rates"])
         odd |= len(given["shares"]) != len(given["rates"])
-        stop(odd, "shares and rates must be as many, from above 0 to 1.", InputError)
+        stop(odd, "shares and rates must be equally many, above 0 and at most 1.", InputError)
         return parts("poisson" if absent else "known", min(sum_of(given["rates"]), every))
     if scheme == "fixed-size":
         given = fields(sampling, scheme, "scheme~ size# population#")

@@ -453,7 +453,10 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
     about = page.state.dataset(dataset)
     about.require(plan)
     if period and not about.per:
-        raise InputError(f"period is given; data set {shown(dataset)} protects all data of a unit.")
+        raise InputError(
+            f"period is given; data set {shown(dataset)} protects all data of a unit, so leave it "
+            "out."
+        )
     budgets = page.state.budgets_of(dataset)
     if not budgets:
         raise InputError(f"data set {shown(dataset)} has no budget; give it one first.")

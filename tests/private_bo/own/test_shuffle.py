@@ -142,10 +142,10 @@ def test_silence_is_the_middle_and_a_level_is_read_with_its_variance():
 def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
     server, shuffler, ledger = parties()
     question = server.ask()
-    with pytest.raises(InputError, match="answer comes before draw"):
+    with pytest.raises(InputError, match="answer is called before draw"):
         shuffler.answer(question, 1.0)
     shuffler.draw()
-    with pytest.raises(InputError, match="draw comes before the last user's answer"):
+    with pytest.raises(InputError, match="draw is called before the last user has answered"):
         shuffler.draw()
     for wrong, words in (
         (float("nan"), "NaN"),

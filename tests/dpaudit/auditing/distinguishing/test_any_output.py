@@ -364,7 +364,9 @@ async def awaited(data, rng):
     ],
 )
 def test_nothing_is_said_of_what_cannot_be_read(code, part):
-    with pytest.raises(InputError, match=f"^{part}.* holds what no test can read; return data"):
+    with pytest.raises(
+        InputError, match=f"^{part}.* holds something that no test can read; return data"
+    ):
         audit(code)
 
 
