@@ -656,7 +656,7 @@ def fields(record: Any, what: str, spec: str) -> Fields:
     stop(not isinstance(record, dict), f"{what} is not a JSON object.", InputError)
     words = {word.strip("?")[:-1]: word for word in spec.split()}
     odd = [str(key)[:40] for key in record if key not in words]
-    stop(odd, f"{what} has the key {odd[:1]}, which has no rule here.", MissingError)
+    stop(odd, f"{what} has the key {odd[:1]}, for which there is no rule.", MissingError)
     found: Fields = {}
     for name, word in words.items():
         value = record.get(name)
@@ -707,7 +707,7 @@ def subsets(own: Fields, _: Fraction) -> Uses:
 def noisy_choice(own: Fields, _: Fraction) -> Uses:
     """A choice by noise on utilities: the rule of that noise, see below."""
     rules = {"laplace": "laplace", "exponential": "laplace", "gumbel": "bounded range"}
-    stop(own["noise"] not in rules, "the noise of a choice has no rule here.", MissingError)
+    stop(own["noise"] not in rules, "there is no rule for this noise of a choice.", MissingError)
     return use(rules[own["noise"]], own["epsilon"])
 
 
@@ -721,7 +721,7 @@ def coordinates(own: Fields, moved: Fraction) -> list[Fraction]:
 
 def steps_of(m: Fields, moved: Fraction) -> Uses:
     """Staircase noise: all that is known of it is ε where its share is chosen."""
-    stop(moved > m["width"], "staircase noise has no rule beyond its width.", MissingError)
+    stop(moved > m["width"], "there is no rule for staircase noise beyond its width.", MissingError)
     return use("staircase", m["epsilon"]) if m["share"] is None else stated_law(m, moved)
 
 
@@ -731,7 +731,9 @@ def cut_off(m: Fields, moved: Fraction) -> Uses:
     Losses are at most e but beyond u, where there is δ = (e^−(u−e) − e^−u)/2(1 − e^−u).
     """
     e, u = (Fraction(each / m["scale"]) for each in (moved, m["bound"]))
-    stop(e > u, "truncated noise has no rule for so long a shift.", MissingError)
+    stop(
+        e > u, "there is no rule for truncated noise if the shift exceeds its bound.", MissingError
+    )
     ends = [exp(*each.as_integer_ratio(), 1200) for each in (e, u)]
     beyond = Fraction(ends[0][1] - (1 << 1200), 2 * max(ends[1][0] - (1 << 1200), 1))
     return use("response", e, min(beyond, Fraction(1)))
@@ -775,7 +777,7 @@ def keys(m: Fields, _: Fraction) -> Uses:
     between neighbours, of the keys of both.
     """
     c, far = 1 / m["scale"], math.ceil(m["threshold"]) - 1
-    stop(far < 1, "threshold must be above 1, or a single count would be told.", InputError)
+    stop(far < 1, "threshold must be above 1, or a key of one unit would be released.", InputError)
     told = Fraction(decay(c * far, 1200)[1], (1 << 1200) + decay(c, 1200)[0])
     return use("response", c, told, times=m["key_sensitivity"])
 
@@ -788,7 +790,7 @@ def normal_keys(m: Fields, _: Fraction) -> Uses:
     """
     square, moved, times = m["scale"] ** 2, m["count_sensitivity"] or 1, m["key_sensitivity"]
     far = math.ceil(m["threshold"]) - moved
-    stop(far < 1, "threshold must be above what one unit counts.", InputError)
+    stop(far < 1, "threshold must be above the count of one unit.", InputError)
     reach, least, most = tails(square, 256)
     told = Fraction(most[min(far, reach + 1) + reach], least[0])
     return use("response", 0, told, times=times) + use("lattice", square, moved, times=times)
@@ -801,7 +803,7 @@ def stated_law(m: Fields, _: Fraction) -> Uses:
 
 def concentrated(m: Fields, _: Fraction) -> Uses:
     """ρ of zCDP alone: what has a ξ beside it has no rule."""
-    stop(m["xi"], "a ξ beside ρ has no rule here.", MissingError)
+    stop(m["xi"], "there is no rule for a ξ in addition to ρ.", MissingError)
     return use("zcdp", m["rho"])
 
 
@@ -859,7 +861,7 @@ FACTORS |= {"own-toeplitz": "steps# coefficients* ?inverse!"}
 def factors_of(mechanism: Fields) -> Fields:
     """The fields of a factorisation, and of one's own how many diagonals it has."""
     kind = name_in(record := mechanism.get("factorization"), "kind")
-    stop(kind not in FACTORS, f"the factorization {kind} has no rule here.", MissingError)
+    stop(kind not in FACTORS, f"there is no rule for the factorization {kind}.", MissingError)
     own = fields(record, kind, "kind~ " + FACTORS[kind])
     if kind == "own-toeplitz" and not own["inverse"]:
         own["bands"] = len(own["coefficients"])
@@ -885,7 +887,7 @@ def column(own: Fields) -> list[int]:
     inverse series of c₀(1 − Σ d_k x^k), of which c_n = Σ d_k c_{n−k} is not above c₀ if Σ d ≤ 1.
     """
     steps, one = own["steps"], 1 << 96
-    stop(steps > 10**5, "a stream of more than 100 000 steps has no rule here.", MissingError)
+    stop(steps > 10**5, "there is no rule for more than 100 000 steps.", MissingError)
     spend(steps * len(own.get("pole_rates") or own.get("coefficients") or "1") / 6)
     entries = [one] + [0] * (steps - 1)
     if own["kind"] == "own-toeplitz":
@@ -893,7 +895,7 @@ def column(own: Fields) -> list[int]:
         falls = min(first + sum(others), -max(others, default=0)) >= 0
         if not own["inverse"]:
             falls = all(low >= high for low, high in pairwise((first, *others, 0)))
-        stop(not falls or first <= 0, "coefficients are not those of falling sums.", InputError)
+        stop(not falls or first <= 0, "the column of coefficients must not increase.", InputError)
         if not own["inverse"]:
             scaled = [math.ceil(each * one) for each in (first, *others)]
             return [*scaled[:steps], *entries[len(scaled) :]]
@@ -1022,7 +1024,7 @@ def together(uses: Uses) -> Law:
     if len(uses) == 1 and uses[0][1] == 1:
         return uses[0][0]
     total, failure = in_all(pure_of, uses), in_all(failure_of, uses)
-    stop(total is None, "samples of several uses need a pure ε of each.", MissingError)
+    stop(total is None, "sampling of several uses needs a pure ε of each.", MissingError)
     if all(law.rule in ("laplace", "bounded range") for law, _ in uses):
         return Law("laplace", (total,))
     return Law("response", (total, min(failure, Fraction(1))))
@@ -1037,7 +1039,7 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     differential privacy*); and k²ρ (Bun and Steinke 2016, Proposition 1.9).
     """
     kind = mechanism["kind"]
-    stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
+    stop(kind not in SUMS and kind not in INPUTS, f"there is no rule for {kind}.", MissingError)
     stop(kind not in NUMBERS and sensitivity != 1, f"{kind} has sensitivity 0 or 1.", InputError)
     broken = "discrete-" in kind and sensitivity.denominator != 1
     stop(broken, f"sensitivity of {kind} must be whole.", InputError)
@@ -1052,7 +1054,7 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
         return use("zcdp", steps * steps * law.numbers[0])
     epsilon, delta = pure_of(law), failure_of(law)
     if epsilon is None or steps > 1000:
-        raise MissingError(f"{kind} has no rule for data {steps} steps apart.")
+        raise MissingError(f"there is no rule for {kind} on data {steps} steps apart.")
     far = [before * epsilon for before in range(steps if delta else 0)]
     grown = Fraction(sum(exp(*each.as_integer_ratio(), 64)[1] for each in far), 1 << 64)
     return use("response", steps * epsilon, min(delta * grown, Fraction(1)))
@@ -1080,7 +1082,7 @@ def relation_of(record: Any) -> tuple[str, Fraction]:
     own = fields({"kind": record} if type(record) is str else record, "relation", "kind~ ?radius>")
     name, radius = own["kind"], own["radius"] or Fraction(0)
     wrong = name not in RELATIONS or (name == "metric-ball") != bool(radius)
-    stop(wrong, "the relation has no rule here.", MissingError)
+    stop(wrong, "there is no rule for the relation.", MissingError)
     return name, radius
 
 
@@ -1095,7 +1097,7 @@ def charges_of(own: Fields) -> Costs:
     relation, radius = relation_of(own["relation"])
     factor = 2 if relation in ("replace-one", "metric-ball") else 1
     moved, bound, kind = own["sensitivity"], None, name_in(own["mechanism"], "kind")
-    stop(own["trust"] not in TRUST, "the trust model has no rule here.", MissingError)
+    stop(own["trust"] not in TRUST, "there is no rule for the trust model.", MissingError)
     if own["trust"] == "local":
         open_draw = own["sampling"] is not None or relation == "add-remove"
         stop(open_draw, "under local trust nothing hides who takes part.", RefusedError)
@@ -1159,7 +1161,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     if scheme == "poisson":
         given = fields(sampling, scheme, "scheme~ rate% ?rows# ?contribution>")
         clash = given["rows"] and own["contribution"] is not None
-        stop(clash, "rows that are drawn have no contribution of a whole unit.", RefusedError)
+        stop(clash, "samples of rows take no contribution of a whole unit.", RefusedError)
         rows, bound = given["rows"] or 1, given["contribution"] or bound
         clash = replaces and kind in NUMBERS and moved > 2 * (given["contribution"] or moved)
         stop(clash, "the sensitivity is above twice the contribution of the sample.", RefusedError)
@@ -1171,7 +1173,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         given = fields(sampling, scheme, "scheme~ shares* rates*")
         odd = any(not 0 < each <= 1 for each in given["shares"] + given["rates"])
         odd |= len(given["shares"]) != len(given["rates"])
-        stop(odd, "shares and rates must be as many, from above 0 to 1.", InputError)
+        stop(odd, "shares and rates must be equally many, above 0 and at most 1.", InputError)
         return parts("poisson" if absent else "known", min(sum_of(given["rates"]), every))
     if scheme == "fixed-size":
         given = fields(sampling, scheme, "scheme~ size# population#")
@@ -1196,7 +1198,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
             return parts("all", every)
         mechanism = mechanism | {"participations": 1, "min_separation": 1}
         return parts("poisson" if absent else "known", given["rate"], n=count * turns)
-    raise MissingError(f"sampling {scheme} has no rule here.")
+    raise MissingError(f"there is no rule for the sampling {scheme}.")
 
 
 Charges = dict[Part, int]
@@ -1224,7 +1226,7 @@ def group_of(record: object) -> tuple[str, bool]:
     named = {"name": record} if isinstance(record, str) else record
     own = fields(named, "group", "name~ ?membership~")
     odd = own["membership"] not in (None, "position", "value")
-    stop(odd, "the membership of a group has no rule here.", MissingError)
+    stop(odd, "there is no rule for this membership of a group.", MissingError)
     return own["name"], own["membership"] == "value"
 
 
@@ -1254,7 +1256,7 @@ def sets_of(plan: object) -> list[Charges]:
     everyone = added_up(*groups.pop(None))
     stop(len(alike) > 1, "the plan mixes relations or units.", RefusedError)
     both = len({group and group[0] for group in groups}) < len(groups)
-    stop(both, "a group is by position and by value.", RefusedError)
+    stop(both, "a group is declared by position and by value.", RefusedError)
     relation = alike.pop()[0][0]
     moves = relation in ("replace-one", "metric-ball")
     moves |= relation == "zero-out" and any(group and group[1] for group in seen)
@@ -1296,7 +1298,7 @@ def selection(m: Fields) -> Uses:
     witnesses = next(getattr(LEFT, "runs", iter(())), None)
     sets = sets_of(m["run"])
     given = witnesses if isinstance(witnesses, list) and witnesses else [None] * len(sets)
-    stop(len(given) != len(sets), "the witness is not of the runs of this plan.", RefusedError)
+    stop(len(given) != len(sets), "the witness does not fit the runs of this plan.", RefusedError)
     for charges, witness in zip(sets, given, strict=True):
         laws, bits = on_grids(charges, witness) if witness is not None else ([], 0)
         ladder = [Fraction(0), *(Fraction(1, 1 << j) for j in range(72, 2, -1))]
@@ -1308,14 +1310,14 @@ def selection(m: Fields) -> Uses:
     shared = [delta for delta in known[0] if all(delta in each for each in known)]
     both = {delta: max(each[delta] for each in known) for delta in shared}
     both = {delta: epsilon for delta, epsilon in both.items() if epsilon < 1000}
-    stop(not both, "the runs of a selection have no rule here.", MissingError)
+    stop(not both, "there is no rule for the runs of this selection.", MissingError)
     above = {delta: exp(*epsilon.as_integer_ratio(), 96)[1] for delta, epsilon in both.items()}
     tops = [(Fraction(end, 2**96), delta) for delta, end in above.items()]
     if law == "poisson":
         mean = fields(m["runs"], "runs", "law~ mean>")["mean"]
         grown = min(mean * (e - 1 + 2 * delta) / (e + 1) for e, delta in tops)
     else:
-        stop(law != "negative-binomial", "the law of the runs has no rule here.", MissingError)
+        stop(law != "negative-binomial", "there is no rule for this law of the runs.", MissingError)
         own = fields(m["runs"], "runs", "law~ gamma% ?shape^")
         gamma, shape = own["gamma"], Fraction(1) if own["shape"] is None else own["shape"]
         wrong = not 0 < gamma < 1 - Fraction(1, 10**9) or not -1 < shape <= 100
@@ -1472,7 +1474,7 @@ def grid_of(both: object, way: int) -> Grid:
     """The exponent of the step, and the first and the last point."""
     grid: Any = both[min(way, len(both) - 1)] if isinstance(both, list) and both else None
     whole = isinstance(grid, list) and [type(each) for each in grid] == [int, int, int]
-    stop(not whole, "a grid of the witness is no [k, low, high].", RefusedError)
+    stop(not whole, "a grid of the witness must be [k, low, high].", RefusedError)
     k, low, high = grid
     right = -10 <= k <= 2048 and -(10**6) < low < high < 10**6 and high - low < MOST_POINTS
     stop(not right, "a grid of the witness has no step, no points or too many.", RefusedError)
@@ -1496,30 +1498,30 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     stop(not given, "the file has neither claim nor guarantee.", InputError)
     said = record.get("claim")
     odd = isinstance(said, dict) and {*said} - {"source"} != {"epsilon", "delta"}
-    stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
+    stop(odd, "there are rules only for claims of an ε and a δ.", MissingError)
     delta = min(stated(each, "delta") for each in given)
     own: Fields = {"schema": SCHEMA, "sets": None, "epsilon": None, "runs": None}
     if record.get("witness") is not None:
         own = fields(record["witness"], "witness", "schema~ sets= ?epsilon= ?runs=")
-    stop(own["schema"] != SCHEMA, "the witness has a schema that has no rule here.", MissingError)
+    stop(own["schema"] != SCHEMA, "there is no rule for the schema of the witness.", MissingError)
     LEFT.runs = iter(own["runs"] if isinstance(own["runs"], list) else ())
     sets = sets_of(record.get("plan"))
     if record.get("witness") is None:
         own["sets"] = [None] * len(sets)
     wrong = not isinstance(own["sets"], list) or len(own["sets"]) != len(sets)
-    stop(wrong, f"the witness is not of the {len(sets)} sets of this plan.", RefusedError)
+    stop(wrong, f"the witness does not fit the {len(sets)} sets of this plan.", RefusedError)
     found = []
     for charges, witness in zip(sets, own["sets"], strict=True):
         ways = list(closed(charges, delta))
         if witness is not None:
             ways.append((by_grid(charges, delta, witness), f"grids of {len(charges)} laws"))
         names = ", ".join(sorted({part.law.rule for part in charges}))
-        stop(not ways, f"no rule gives an ε of {names} at that δ without a witness.", MissingError)
+        stop(not ways, f"without a witness, no rule gives an ε of {names} at that δ.", MissingError)
         found.append(min(ways))
     rules = tuple(f"{rule}: ε ≤ {decimal_up(epsilon)}" for epsilon, rule in found)
     proof = Proof(worst := max(found)[0], delta, rules)
     less = own["epsilon"] is not None and not proof.holds(stated(own, "epsilon"))
-    stop(less, f"the witness says less than ε ≤ {decimal_up(worst)}, as is proved.", RefusedError)
+    stop(less, f"the witness states less than the proved ε ≤ {decimal_up(worst)}.", RefusedError)
     return proof
 
 

@@ -50,7 +50,8 @@ class Levels:
         ]
         if found[0].law.p == 1.0:
             raise InputError(
-                f"epsilon is {epsilon!r}, so small that all responses are coins; it must be larger."
+                f"epsilon is {epsilon!r}, so small that all responses would be fair coin tosses; "
+                "it must be larger."
             )
         return min((each for each in found if each.law.p < 1.0), key=lambda each: each.variance)
 

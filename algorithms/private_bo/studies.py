@@ -42,8 +42,8 @@ from private_bo.redacted_errors import redact
 
 _AT, _SCORE = "objective", "score"
 _SECRET = (
-    "How many runs there were, that some failed, and what shows it: the time that the search took, "
-    "and whatever the objective keeps, writes or counts."
+    "How many runs there were, and whether some failed: the time of the search may show it, and "
+    "so may anything that the objective keeps, writes or counts."
 )
 _ATTRIBUTE = "dpaudit certificate"
 
@@ -209,7 +209,7 @@ def _told(found: Any) -> tuple[Any, ...]:
     """What an objective gave: values, or a pair of them and whose they are."""
     told = found if isinstance(found, tuple) else (found,)
     if len(told) not in {1, 2}:
-        raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
+        raise InputError(f"objective returned {len(told)} things; return values, or a pair.")
     return told
 
 
@@ -528,8 +528,8 @@ class PrivateSearch(Study):
         x, y = (np.asarray(part) for part in data)
         if len(x) != len(y) or len(y) <= self.held_out:
             raise InputError(
-                f"data has {len(x)} inputs and {len(y)} classes; it must have as many of both, and "
-                f"more than the {self.held_out} that are held out."
+                f"data has {len(x)} inputs and {len(y)} classes; it must have equally many of "
+                f"both, and more than the {self.held_out} that are held out."
             )
         return x, y
 

@@ -131,7 +131,7 @@ A finding says which defaults were taken.
 
 ## `[claim]`
 
-It may be left out. Of the following it states one: ε and δ,
+It may be left out. It states one of these: ε and δ,
 
 {_keys(parameters(Claim, ("source", "risk")), "plan.claim")}
 
@@ -201,7 +201,8 @@ def policy() -> str:
     """The tables of a policy."""
     return f"""# Policy files
 
-What `dpaudit verify --policy` demands of a certificate, beside that it is certified and signed.
+What `dpaudit verify --policy` demands of a certificate, in addition to a signature and the
+verdict *certified*.
 
 {_keys(parameters(Policy, ("limit", "audit")), "policy.policy")}
 
@@ -295,7 +296,7 @@ def findings() -> str:
     """Every finding with cause and cure, each with an anchor."""
     parts = [
         "# Findings",
-        "What stands for … is told in the report. `dpaudit explain FINDING` prints the same.",
+        "The report states what each … stands for. `dpaudit explain FINDING` prints the same.",
     ]
     for rule, found in groupby(known_findings(), key=lambda each: each.rule):
         parts.append(f"## {rule}")
@@ -317,7 +318,7 @@ def exit_codes() -> str:
     rows = [(str(int(code)), meanings[code]) for code in Exit]
     return (
         f"# Exit codes\n\n{_table(('code', 'meaning'), rows)}\n\n"
-        "`check` exits by its worst row: 3 is worse than 1, and 1 worse than 2.\n"
+        "`check` exits with the code of its worst row: 3 is worse than 1, and 1 worse than 2.\n"
     )
 
 
@@ -347,7 +348,8 @@ new version alone, and `dpaudit verify` reads older versions too.
 
 ## The records within
 
-Where several stand at one place, a certificate has one of them. What is in brackets may be absent.
+If several records are listed at one place, a certificate has one of them. Fields in brackets may be
+absent.
 
 {_table(("record", "its fields"), [(_code(place), told) for place, told in records(schema)])}
 

@@ -146,7 +146,7 @@ class BestAccountant(Accountant):
                 refused[name] = "a closed form is exact."
                 continue
             if name == AccountantName.PLD and any(map(_is_beyond_floats, terms(invocations))):
-                refused[name] = "no float holds its losses."
+                refused[name] = "its losses are too large for floats."
                 continue
             try:
                 composed[name] = accountant.compose(invocations)

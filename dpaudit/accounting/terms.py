@@ -166,7 +166,10 @@ def require_law(pair: DominatingPair) -> None:
         UnsupportedError: if its law is unknown.
     """
     if not pair.has_law:
-        raise UnsupportedError("sampling needs the law of its loss, and more than a bound on ρ.")
+        raise UnsupportedError(
+            "only a bound on its ρ is known; amplification by sampling needs the whole law of "
+            "its loss."
+        )
 
 
 def unbounded(parts: Sequence[Term]) -> list[str]:

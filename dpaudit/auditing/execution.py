@@ -320,8 +320,8 @@ def forecast(progress: Progress | None, notice: Callable[[str], None]) -> Progre
             told, whole = True, took * total / done
             if whole > _LONG:
                 notice(
-                    f"{done} of {total} runs a side took {took:.0f} s, so that all take about "
-                    f"{whole:.0f} s; --runs takes fewer."
+                    f"{done} of {total} runs a side took {took:.0f} s, so all of them will take "
+                    f"about {whole:.0f} s; --runs N asks for fewer."
                 )
         if progress is not None:
             progress(done, total)

@@ -38,7 +38,9 @@ _WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
 DEFAULT_BOOK = "book.db"
 _SAFE: dict[str, Any] = {"callback": without_password}
 Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK", **_SAFE)]
-BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}", **_SAFE)]
+BookUrl = Annotated[
+    str | None, option("--book", "URL", f"Also charge or ask a book. {_WHERE}", **_SAFE)
+]
 _BY = "Who acts; by default, the user's name."
 
 
@@ -52,8 +54,8 @@ Period = Annotated[
     str | None,
     option("--period", "DAYS", "The days whose data are read, such as 2026-W47 or FROM..TO."),
 ]
-Purpose = Annotated[str | None, option("--purpose", "TEXT", "What it is for.")]
-Approved = Annotated[str, option("--approved", "NAME", "Who approved it.")]
+Purpose = Annotated[str | None, option("--purpose", "TEXT", "What the release is for.")]
+Approved = Annotated[str, option("--approved", "NAME", "Who approved the release.")]
 Request = Annotated[
     str | None, option("--request", "ID", "Name of the request; the same one is charged only once.")
 ]
@@ -134,7 +136,7 @@ def clock(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Say that the clock is right, after a pause in which a budget would begin anew."""
+    """Confirm the date after a pause in which a budget would begin anew."""
     book = open_book(url)
     from dpaudit.cli.show import print_result
 
@@ -143,7 +145,7 @@ def clock(
     except ValueError:
         raise InputError("DATE is not a day; it must be like 2026-11-23.") from None
     books.set_clock(book, told, by=who(by))
-    print_result(f"it is {told}, and the book goes on")
+    print_result(f"the date {told} is confirmed, and the book accepts changes again")
 
 
 @app.command()
@@ -163,7 +165,7 @@ def dataset(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Enter a data set: who is protected, and of a period if not of all time."""
+    """Enter a data set: who is protected, for all time or per period."""
     book = open_book(url)
     from dpaudit.cli.show import print_result
 
@@ -186,7 +188,7 @@ def budget(
     approval: Annotated[
         bool, typer.Option("--approval", help="A second person must approve each release.")
     ] = False,
-    retire: Annotated[str | None, option("--retire", "WHY", "It counts no longer.")] = None,
+    retire: Annotated[str | None, option("--retire", "WHY", "Retire the budget; why.")] = None,
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
@@ -217,7 +219,7 @@ def reserve(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
+    """Charge a plan before any of it runs; exit code 1 if a budget refuses it."""
     charging = charging_of(url, dataset, purpose, approved, request, period, by)
     assert charging is not None
     from dpaudit.book import show
@@ -236,20 +238,22 @@ def close(
         option(
             "--journal",
             "FILE",
-            "The ledger's journal: what it shows not to have run is given back.",
+            "The ledger's journal: the charge of parts that did not run is given back.",
         ),
     ] = None,
-    certificate: Annotated[Path | None, option("--certificate", "FILE", "Of the run.")] = None,
-    abandon: Annotated[str, option("--abandon", "WHY", "It ended early.")] = "",
+    certificate: Annotated[
+        Path | None, option("--certificate", "FILE", "Certificate of the run.")
+    ] = None,
+    abandon: Annotated[str, option("--abandon", "WHY", "Why the release ended early.")] = "",
     withdraw: Annotated[
         str, option("--withdraw", "WHY", "Why nothing ran; the whole charge is given back.")
     ] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """End a release: it ran, it is abandoned, or it is withdrawn before anything ran.
+    """End a release that ran, was abandoned, or is withdrawn before anything ran.
 
-    It stays charged, except for what is proved not to have run.
+    Its charge stays, except for the part that provably did not run.
     """
     book = open_book(url)
     from dpaudit.book import show
@@ -339,15 +343,15 @@ def verify(
         option(
             "--anchor",
             "FILE",
-            "File that keeps the head of the log; it is updated if the book holds.",
+            "File that keeps the head of the log; updated if the book is right.",
         ),
     ] = None,
     new_anchor: Annotated[
-        bool, typer.Option("--new-anchor", help="The anchor is new: start one here.")
+        bool, typer.Option("--new-anchor", help="Start a new anchor in that file.")
     ] = False,
     url: Url = DEFAULT_BOOK,
 ) -> None:
-    """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
+    """Recompute the whole book from its log, and check that it anchors these journals."""
     book = open_book(url)
     from dpaudit.cli.show import verification
     from dpaudit.ledger import FileAnchor
@@ -380,7 +384,7 @@ def people(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Give each unit of a data set a budget of its own; the key is made where there is none."""
+    """Give each unit of a data set a budget of its own; a missing key file is made."""
     book = open_book(url, dataset)
     from dpaudit.book.people import key_of
     from dpaudit.cli.show import print_result
@@ -395,7 +399,7 @@ def people(
 def charge(
     target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
     name: Annotated[str, option("--of", "NAME", "Name of the budgets.")],
-    people: Annotated[Path, option("--people", "FILE", "A name a line.")],
+    people: Annotated[Path, option("--people", "FILE", "File with one name in each line.")],
     key: _Key,
     output: Annotated[
         Path,
@@ -407,7 +411,7 @@ def charge(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Charge a plan to many people at once; those who have not enough left are left out."""
+    """Charge a plan to many people at once; people with too little left are left out."""
     book = open_book(url)
     from dpaudit.book.booking import plan_of_target
     from dpaudit.book.people import charge_file
@@ -421,7 +425,7 @@ def charge(
 
 
 def recheck(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of certificates and ledgers.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Certificates and ledgers.")],
     audit: Annotated[
         list[Path] | None, option("--audit", "FILE", "A certificate with a newer audit.")
     ] = None,
@@ -429,16 +433,18 @@ def recheck(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Verify again all that the book knows, by this version; exit code 1 where less holds now.
+    """Verify all releases of the book again with this version; exit code 1 if less is proved now.
 
-    Exit code 2: all that is there holds, and files are missing.
+    Exit code 2: the files that are there are right, but others are missing.
     """
     book = open_book(url)
     from dpaudit.book.rechecking import recheck
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit
 
-    with working(f"recheck {folder}", "what was found stays in the book's log; start again"):
+    with working(
+        f"recheck {folder}", "the book's log keeps what has been found so far; start again"
+    ):
         found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
     show.verification(found)
     short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
@@ -451,14 +457,16 @@ Why = Annotated[str, option("--why", "TEXT", "A remark.")]
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Without it all are listed.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Whose token; without it, list all.")
+    ] = "",
     role: Annotated[str, option("--role", "ROLE", "viewer, analyst or approver.")] = "viewer",
-    until: Annotated[str, option("--until", "DATE", "Its last day.")] = "",
-    revoked: Annotated[bool, typer.Option("--revoke", help="It holds no longer.")] = False,
+    until: Annotated[str, option("--until", "DATE", "Last day of the token.")] = "",
+    revoked: Annotated[bool, typer.Option("--revoke", help="Revoke the token.")] = False,
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Give somebody a token for the server, in place of the one that they had; it is shown once."""
+    """Make a token for the server; it replaces an earlier one, and is shown only once."""
     book = open_book(url)
     from dpaudit.book import show
     from dpaudit.cli.show import answered, print_result
@@ -482,7 +490,7 @@ def approve(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Approve a release that somebody else asked for; exit code 1 for one's own."""
+    """Approve a release that somebody else asked for; exit code 1 for your own."""
     _decide(url, release, who(by), why, approved=True)
 
 
@@ -493,7 +501,7 @@ def deny(
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
-    """Deny a release that waits, or withdraw one's own; its charge is given back."""
+    """Deny a release that waits for approval, or withdraw your own; its charge is given back."""
     _decide(url, release, who(by), why, approved=False)
 
 
@@ -512,7 +520,9 @@ def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> Non
 @app.command()
 def publish(
     name: Annotated[str, typer.Argument(metavar="DATASET")],
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="It is public no longer.")] = False,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Make the data set private.")
+    ] = False,
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
@@ -534,7 +544,7 @@ def report(
     last: Annotated[str, option("--until", "DATE", "Today by default.")] = "",
     url: Url = DEFAULT_BOOK,
 ) -> None:
-    """Report what was released in a period, what it cost, who answers for it; verifies the book."""
+    """Report the releases of a period, their cost and who is responsible; verifies the book."""
     book = open_book(url)
     from dpaudit.book.server.compliance import compliance, write
     from dpaudit.cli.show import written
@@ -549,19 +559,21 @@ def serve(
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N")] = 8710,
     tls_certificate: Annotated[
-        Path | None, option("--tls-certificate", "FILE", "With its chain, PEM.")
+        Path | None, option("--tls-certificate", "FILE", "Certificate with its chain, in PEM.")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE")] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy in front of the server provides TLS.")
     ] = False,
-    names: Annotated[list[str] | None, option("--name", "HOST", "By which browsers ask.")] = None,
+    names: Annotated[
+        list[str] | None, option("--name", "HOST", "Host name that browsers use.")
+    ] = None,
     certificates: Annotated[
-        Path | None, option("--certificates", "FOLDER", "Found by their hash.")
+        Path | None, option("--certificates", "FOLDER", "Certificates, found by their hash.")
     ] = None,
     url: Url = DEFAULT_BOOK,
 ) -> None:
-    """Serve the book's pages and its HTTP API; to this machine alone, if nothing else is said."""
+    """Serve the book's pages and its HTTP API; by default, to this machine only."""
     book = open_book(url)
     for module in ("fastapi", "uvicorn"):
         require("book", module, what="the book's server")

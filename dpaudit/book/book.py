@@ -164,7 +164,9 @@ class Book:
                     held, public=getattr(record, "public", None)
                 )  # which is declared apart
             if held != record:
-                raise InputError(f"the book has another {shown(record.name)}; choose a new name.")
+                raise InputError(
+                    f"the book already has another {shown(record.name)}; choose a new name."
+                )
             if record.name not in known:
                 if isinstance(record, BudgetRecord):
                     more = {"carried": self._carried(record)}
@@ -451,7 +453,10 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
     about = page.state.dataset(dataset)
     about.require(plan)
     if period and not about.per:
-        raise InputError(f"period is given; data set {shown(dataset)} protects all data of a unit.")
+        raise InputError(
+            f"period is given; data set {shown(dataset)} protects all data of a unit, so leave it "
+            "out."
+        )
     budgets = page.state.budgets_of(dataset)
     if not budgets:
         raise InputError(f"data set {shown(dataset)} has no budget; give it one first.")

@@ -426,8 +426,8 @@ def used_note(limits: Iterable[Limit]) -> str:
     if not named:
         return ""
     return (
-        f"“Used” is the share of {named}. That adds up from release to release. The ε at δ that it "
-        "proves does not add up, and is another share of the limit's ε."
+        f"“Used” is the share of {named}, which adds up from release to release. The ε at δ that "
+        "follows from it does not add up, so its share of the limit's ε is another number."
     )
 
 

@@ -50,7 +50,10 @@ def ended(release: Release) -> None:
     if release.ran == NOTHING:
         _remark(f"{release.id} released nothing: its whole charge was given back")
     elif release.ran:
-        _remark(f"{release.id} gave back the charge of what, by its journal, did not run")
+        _remark(
+            f"{release.id} gave back the charge of the releases that did not run, according to "
+            "its journal"
+        )
     else:
         _remark(f"{release.id} stays charged in full to {_charged(release)}")
 

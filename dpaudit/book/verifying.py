@@ -239,9 +239,9 @@ class _Replay:
         fresh = (f"R{self.number}", at, status, "", 0, "", "", "")
         told = made.id, made.made, made.status, made.journal, made.lines, made.head, made.ran
         if (*told, made.certificate) != fresh or made.request in self._requests:
-            raise _wrong(self.number, "reserves what was reserved before")
+            raise _wrong(self.number, "reserves a release that was reserved before")
         if waits and made.approved:
-            raise _wrong(self.number, "reserves as approved what nobody had approved")
+            raise _wrong(self.number, "reserves a release as approved, but nobody had approved it")
         self._requests.add(made.request)
 
     def _check_charges(self, release: Release) -> None:
@@ -278,7 +278,7 @@ class _Replay:
                     due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
             if not at_least(carried.get(bucket, []), cost):
-                self._too_dear(f"budget {budget.name!r}", "leaves out what was released before")
+                self._too_dear(f"budget {budget.name!r}", "leaves out the cost of earlier releases")
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
         release = self.state.releases[line["release"]]
@@ -291,7 +291,10 @@ class _Replay:
             nothing = (0,) * len(whole)
             ran = nothing if line["ran"] == NOTHING else limit.cost(self.plan(line["ran"]))
             if not at_least(unspent(whole, ran), tuple(given)):
-                self._too_dear(release.id, f"gives back to {name!r} more than did not run")
+                self._too_dear(
+                    release.id,
+                    f"gives back more to {name!r} than the cost of what did not run",
+                )
 
     def plan(self, digest: str) -> Plan:
         """Return a plan that a line names."""

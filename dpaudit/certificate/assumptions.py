@@ -416,7 +416,7 @@ def assumptions_of(
 
 def _released(plan: Plan, run: Mapping[str, Any] | None) -> Known:
     """What holds of declared queries over a table, whose rows no code of an author has seen."""
-    by = "Declared queries alone see the rows; no code of an author does."
+    by = "Only declared queries see the rows; no code of an author does."
     public = (
         "The author says that schema, bounds and queries were written without these data, and that "
         "joined tables are public."
@@ -434,7 +434,10 @@ def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Know
     )
     known = _of_table(plan, run, told, public)
     if seal.functions:
-        own = f"A process that holds rows of one {plan.unit} alone, and no clock, makes each value."
+        own = (
+            f"Each value comes from a process that holds only the rows of one {plan.unit} and has "
+            "no clock."
+        )
         known[Premise.OWN_VALUES] = (Standing.ENFORCED, own)
     if known[Premise.SAMPLING][0] is Standing.ENFORCED:
         why = f"{by} The ledger of another process drew each sample; the code holds a handle of it."
@@ -457,7 +460,7 @@ def _of_table(plan: Plan, run: Mapping[str, Any] | None, by: str, public: str) -
         public: what is said to be public.
     """
     noise = "The ledger draws all noise itself, after it has charged the release."
-    own = f"Each value is made of rows of one {plan.unit} and of what is public."
+    own = f"Each value is computed from the rows of one {plan.unit} and from public facts."
     bounds = "Rows and groups of each unit are bounded in the query, and whole numbers are added."
     named = f"The owner of the data says that each row holds data of its own {plan.unit} alone."
     known: Known = dict.fromkeys(Premise, (Standing.ENFORCED, by))
@@ -546,7 +549,7 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
         why = f"{by} what each unit contributes before it is added up."
         known[Premise.SENSITIVITY] = (Standing.ENFORCED, why)
     if clipped and all(each.at in clipped for each in plan.invocations if each.sampling):
-        told = "The ledger drew each sample, and told the code nothing about it."
+        told = "The ledger drew each sample, and the code learnt nothing about it."
         known.setdefault(Premise.SAMPLING, (Standing.ENFORCED, told))
     ledger = {} if run is None else run.get("ledger", {})
     if ledger.get("seeded"):
@@ -599,8 +602,8 @@ def _beside(findings: Iterable[Finding]) -> Known:
     for each in findings:
         if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
             why = (
-                "It is assumed that what is done beside the ledger reveals nothing about anybody: "
-                f"see the note {each.rule!r}."
+                "It is assumed that nothing done outside the ledger reveals anything about "
+                "anybody: see the note {each.rule!r}."
             )
             return {Premise.ONE_DOOR: (Standing.ASSUMED, why)}
     return {}
@@ -683,8 +686,8 @@ def _own_values(rehearsal: Rehearsal, on: str) -> tuple[Standing, str]:
     if not rehearsal.loads:
         return Standing.ASSUMED, f"{run} How load makes each row was not tested."
     why = (
-        f"Leaving out a line of the file, {rehearsal.loads} times, left what load makes of most "
-        "others as it was."
+        f"Each of {rehearsal.loads} times, load made the same rows from most other lines when one "
+        "line of the file was left out."
     )
     return Standing.TESTED, f"{run} {why}"
 

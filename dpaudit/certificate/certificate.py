@@ -392,7 +392,7 @@ def _check_derived(stated: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for name in stated.keys() & {"scope", "foreign"}:
         if stated[name] != known[name]:
             raise TamperedError(
-                f"{name} is {shown(stated[name])}; plan, guarantee and rehearsal make it "
+                f"{name} is {shown(stated[name])}; by plan, guarantee and rehearsal it must be "
                 f"{shown(known[name])}."
             )
 

@@ -259,7 +259,7 @@ def check_of(certificate: Certificate) -> CheckRecord:
         return CheckRecord(None, 0.0, (), str(error))
     epsilon = math.inf if proof.epsilon is None else round_up(proof.epsilon)
     if proof.epsilon is not None and epsilon == math.inf:
-        return CheckRecord(None, 0.0, (), "its ε is beyond all floats.")
+        return CheckRecord(None, 0.0, (), "its ε is too large for a float.")
     return CheckRecord(
         None if epsilon == math.inf else epsilon,
         float(proof.delta),
@@ -283,7 +283,7 @@ def require_checked(certificate: Certificate) -> None:
     if again.refused and not any(each.rule == REFUSED for each in certificate.findings):
         raise TamperedError(f"the checker refuses the witness: {again.reason}")
     if certificate.versions == versions() and again != stated:
-        raise TamperedError("checked is not what the checker says of this certificate.")
+        raise TamperedError("checked differs from the checker's result for this certificate.")
     if stated.epsilon is not None and (
         again.epsilon is None or again.epsilon > stated.epsilon or again.delta > stated.delta
     ):
@@ -296,7 +296,7 @@ def lacks_check(certificate: Certificate) -> str:
     if checked.epsilon is None:
         return f"the checker {checked}."
     if claim is not None and claim.risk is not None:
-        return "the checker judges claims of an ε and a δ alone."
+        return "the checker judges only claims of an ε and a δ."
     if claim is not None and not (
         checked.delta <= claim.delta and holds(checked.epsilon, claim.epsilon)
     ):

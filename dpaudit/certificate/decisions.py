@@ -30,8 +30,8 @@ DECISIONS = {
     ),
     Premise.TOUCHES: "Have the author confirm that no {unit} takes part more often than declared.",
     Premise.UNITS: (
-        "Have the owner of the data confirm that each row holds data of the {unit} alone "
-        "that it names."
+        "Have the owner of the data confirm that each row holds data of no {unit} other than "
+        "the one that it names."
     ),
     Premise.PERSONS: (
         "Have the owner of the data confirm that each {unit} has one name, and that no two "

@@ -91,8 +91,8 @@ def certify(
     proved = known(delta)
     if seal is not None and (stated := taken_at_word(plan, proved)):
         raise InputError(
-            f"seal is given, but only its author states what {quoted(stated[0])} costs; such "
-            "a run cannot be sealed."
+            f"seal is given, but only an author states the cost of {quoted(stated[0])}; such a "
+            "run cannot be sealed."
         )
     notes: list[Finding] = []
     if proved is not None and claim is not None and claim.risk is not None:

@@ -175,8 +175,8 @@ def excess_over_normal(whole: Composition, mu: float, slack: float) -> str | Non
     end = whole.epsilon(slack).upper
     if end == math.inf:
         return (
-            f"no finite ε at δ = {plain(slack)}, where the curve of μ ends; a claim with a larger "
-            "delta says how much of the tail is left out"
+            f"no finite ε at δ = {plain(slack)}, where the comparison with the curve of μ ends; a "
+            "claim with a larger delta leaves out more of the tail"
         )
     normal = GaussianComposition(mu)
 
@@ -323,8 +323,9 @@ class BayesSuccess(Risk):
         super().__post_init__()
         if Fraction(self.success) < self._sure:
             raise InputError(
-                f"success is {self.success:g}; at prior {self.prior:g} a guess that sees nothing "
-                f"is right with {float(self._sure):g}, so it must be at least that."
+                f"success is {self.success:g}; at prior {self.prior:g} a guess without any output "
+                f"is right with probability {float(self._sure):g}, so success must be at least "
+                "that."
             )
 
     def __str__(self) -> str:
@@ -364,8 +365,8 @@ class TruePositiveRate(Risk):
         super().__post_init__()
         if self.tpr < self.fpr:
             raise InputError(
-                f"tpr is {self.tpr:g}; a coin toss reaches the fpr, {self.fpr:g}, so it must be at "
-                "least that."
+                f"tpr is {self.tpr:g}; a coin toss reaches tpr = fpr, so tpr must be at least "
+                f"{self.fpr:g}."
             )
 
     def __str__(self) -> str:

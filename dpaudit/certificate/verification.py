@@ -141,7 +141,7 @@ def _check_seal(certificate: Certificate, seal: SealRecord) -> None:
     ran = bool((certificate.run or {}).get("ledger"))
     if ran and seal.made_up is not None:
         raise TamperedError(
-            "seal.made_up is stated together with a run, which is then itself what was sealed."
+            "seal.made_up is stated together with a run; it is for certificates without a run."
         )
     if not ran and seal.made_up is None:
         raise TamperedError("seal is stated without a run; only a run is sealed.")
@@ -308,7 +308,8 @@ def _check_assumptions(certificate: Certificate) -> None:
                     f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it "
                     f"is {own.standing}."
                     if name == "standing"
-                    else f"{name} of the assumption {str(stated.premise)!r} does not follow."
+                    else f"{name} of the assumption {str(stated.premise)!r} does not follow from "
+                    "the certificate."
                 )
 
 

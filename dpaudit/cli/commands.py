@@ -119,18 +119,16 @@ def run(
     ] = True,
     sealed: Annotated[
         bool,
-        typer.Option(
-            "--sealed", help="Refuse a run whose code this machine cannot keep from the data."
-        ),
+        typer.Option("--sealed", help="Refuse the run if this machine cannot seal its code."),
     ] = False,
     witness: Witness = None,
     charging: Service = None,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
 
-    With --seed it is an experiment. Without, the noise comes from exact samplers (the extra
-    secure) unless --float-noise is given. The code of a SealedSubject runs in a process that has
-    no way to the data, where this machine can do that; it is not rehearsed.
+    With --seed the run is an experiment. Without it, the noise comes from exact samplers (extra
+    secure), unless --float-noise is given. If this machine can seal, the code of a SealedSubject
+    runs in a process that cannot reach the data, and is not rehearsed.
     """
     from dpaudit.base import validate
     from dpaudit.base.chain import Durability
@@ -239,7 +237,7 @@ def verify(
         Path | None, option("--ledger", "FILE", "The ledger of the certificate's run.")
     ] = None,
     anchor: Annotated[
-        Path | None, option("--anchor", "FILE", "What kept the ledger's head.")
+        Path | None, option("--anchor", "FILE", "File that keeps the ledger's last hash.")
     ] = None,
     signed: Service = None,
     second_opinion: Service = None,
@@ -402,7 +400,7 @@ def list_kinds(
         bool, typer.Option("--relations", help="What each relation means, and how to write it.")
     ] = False,
 ) -> None:
-    """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
+    """List what is installed, or describe one mechanism, relation or sampling scheme."""
     from dpaudit.cli import show
     from dpaudit.plan import Relation
     from dpaudit.project.describing import described
@@ -489,7 +487,7 @@ def calibrate(
         Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
     ] = None,
 ) -> None:
-    """Find the least noise for which a claim is certified, or the most that is accurate enough."""
+    """Find the least noise that certifies a claim, or the most noise that is accurate enough."""
     from dpaudit.cli import show
     from dpaudit.workflow.calibrating import calibrate_target
 
@@ -601,12 +599,12 @@ def replay(
     settings: Settings = None,
     seed: Annotated[int, option("--seed", "N", "Seed of the rehearsal.", min=0)] = 0,
     neighbour: Annotated[
-        str, option("--neighbour", "TEXT", "How the neighbour is made; by default, all ways.")
+        str, option("--neighbour", "TEXT", "Name of one neighbour; by default, all of them.")
     ] = "",
 ) -> None:
     """Compare runs on neighbouring data, release by release. Prints private values.
 
-    The same releases are given to both runs, so that all that differs is due to the data.
+    Both runs get the same releases, so every difference comes from the data.
     """
     from dpaudit.cli import show
     from dpaudit.workflow.rehearsing import replay_subject

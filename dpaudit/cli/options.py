@@ -96,7 +96,12 @@ Anchor = Annotated[
     Path | None, option("--anchor", "FILE", "Also keep the ledger's last hash in this file.")
 ]
 LedgerSurvives = Annotated[
-    str, option("--durability", "END", "What the ledger survives: process or power.")
+    str,
+    option(
+        "--durability",
+        "END",
+        "What the ledger survives: the end of its process (process) or a power cut (power).",
+    ),
 ]
 RunFolder = Annotated[
     Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")

@@ -315,10 +315,9 @@ def audit(outcome: AuditOutcome) -> None:
 
 
 _UNIQUE = {
-    "undeclared": "differs in nearly every run: an adversary who knows what it is may compute from "
-    "it what no search finds (the noise of a seed, an order of calls); declare the field "
-    "with --field "
-    "FIELD=KIND, one of random, seed, time, or try a --score",
+    "undeclared": "differs in nearly every run: an adversary who knows its meaning may compute "
+    "something from it that no search finds (the noise of a seed, an order of calls); declare the "
+    "field with --field FIELD=KIND, one of random, seed, time, or try a --score",
     "random": "is declared to be drawn afresh, independent of data and noise; nobody tested that",
     "seed": "is declared to be a seed or a key; an adversary who knows "
     "it may compute what was drawn "
@@ -599,8 +598,8 @@ def results(made: Certificate) -> None:
         if told.note:
             say(f"[dim]{escape(told.note)}[/]")
     say(
-        "[dim]Intervals are about the table as the bounds on rows, groups and values left "
-        "it; owner.json counts what they cut off.[/]"
+        "[dim]Intervals are about the table after the bounds on rows, groups and values; "
+        "owner.json counts what the bounds cut off.[/]"
     )
 
 

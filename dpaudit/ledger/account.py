@@ -119,7 +119,7 @@ class Account:
             )
         if invocation is None or sampling is None:
             where = "the label" if invocation is None else shown(at)
-            raise PlanMismatchError(f"{where} is not declared with sampling; declare it so.")
+            raise PlanMismatchError(f"{where} is not declared with sampling; declare its sampling.")
         if self._fresh.get(at):
             raise PlanMismatchError(
                 f"{shown(at)} has a sample that has not been released yet; release it first."
@@ -150,7 +150,7 @@ class Account:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared for the group {name}, and this "
                 f"{invocation.unit} has belonged to {shown(group)} since its first release; "
-                "groups are disjoint, so declare what runs without groups."
+                "groups are disjoint, so declare these invocations without groups."
             )
 
     def _require_left(self, invocation: Invocation, unit: str | None, times: int) -> None:

@@ -474,7 +474,9 @@ class Ledger(Uncopied, BoundedQueries):
         """
         sampler = unshown(validate.text, sampler=external.sampler)
         if is_exact(sampler):
-            raise InputError("sampler has the name of the ledger's own; name the library.")
+            raise InputError(
+                "sampler is named like the ledger's own sampler; give the name of the library."
+            )
 
         def draw(noise: NoiseBackend, entry: Entry) -> None:
             noise.observe(entry, external)

@@ -74,7 +74,7 @@ def require_selection(invocation: Invocation, candidates: Sequence[Any]) -> Priv
     """
     if not isinstance(invocation.mechanism, PrivateSelection):
         raise PlanMismatchError(
-            f"{invocation.describe()} selects nothing; declare private-selection."
+            f"{invocation.describe()} is not a private selection; declare private-selection."
         )
     if not len(candidates):
         raise InputError("candidates is empty; give at least one.")

@@ -108,8 +108,8 @@ class Stream(Uncopied):
         assert isinstance(mechanism, Continual)
         if self._owner not in (None, unit):
             raise PlanMismatchError(
-                f"{invocation.describe()} is the stream of one {invocation.unit}, which alone was "
-                "charged; open one for each, or one of all."
+                f"{invocation.describe()} is the stream of one {invocation.unit}, and only that "
+                f"one was charged; open a stream for each {invocation.unit}, or one for all."
             )
         self._account.require_member(invocation, unit)
         earlier = self._steps.get(unit, [])

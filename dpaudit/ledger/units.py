@@ -66,7 +66,7 @@ class DistinctNames(tuple[str, ...]):
             return units
         names = names_of(units)
         if len(set(names)) != len(names):
-            raise InputError("units names one of them twice; name each once.")
+            raise InputError("units names a unit twice; name each once.")
         return cls(names)
 
 

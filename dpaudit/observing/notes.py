@@ -108,7 +108,8 @@ class Notes:
             drew = f"no noise of an observed library was drawn; known are {', '.join(KNOWN)}"
             for law, draws in left.items():
                 drew = (
-                    f"{draws} draws of {law} at {self.lines[law]} were added to no value as drawn"
+                    f"{draws} draws of {law} at {self.lines[law]} were not added, unchanged, to "
+                    "any value"
                 )
             raise InputError(f"nothing was recorded: {drew}.")
         parts = self._parts()

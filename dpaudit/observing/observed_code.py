@@ -79,7 +79,7 @@ def _comments(noted: Noted) -> Iterator[str]:
     call, own = noted.calls[0], noted.invocation
     yield f"# {call.reading.primitive} of {call.library} at {call.line}\n"
     if call.reading.unit != 1:
-        yield "# in units of the library's own sensitivity for it\n"
+        yield "# in units of the sensitivity that the library uses here\n"
     if not noted.known:
         yield "# nobody states how far neighbours move the value: write sensitivity = …\n"
     elif isinstance(own.mechanism, Opaque):
@@ -339,8 +339,8 @@ def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None
         code.run(seed)
     if ledger.refused:
         raise PlanMismatchError(
-            f"the code asked {ledger.refused} times for what the plan does not declare, and "
-            "continued; declare what runs."
+            f"the code asked {ledger.refused} times for a release that the plan does not declare, "
+            "and continued; declare every release."
         )
     ledger.check()
     return notes

@@ -166,8 +166,8 @@ class Invocation(Record):
         else:
             return
         raise InputError(
-            f"{said}; shuffled hides neither how many users report nor a report from the "
-            f"shuffler, so {instead}."
+            f"{said}; the mechanism shuffled does not hide how many users report, nor any report "
+            f"from the shuffler, so {instead}."
         )
 
     def _require_cyclic(self, groups: int) -> None:
@@ -262,5 +262,5 @@ class Invocation(Record):
 def _seen(said: str, instead: str) -> InputError:
     return InputError(
         f"{said} under local trust, where the adversary sees who does not send anything; "
-        f"{instead}, or name the server that hides who took part with the trust model central."
+        f"{instead}, or declare central trust if a server hides who took part."
     )

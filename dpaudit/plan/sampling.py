@@ -173,8 +173,8 @@ class MixtureSampling(Sampling):
             )
         if len(self.shares) > _MOST_SHARES:
             raise InputError(
-                f"shares has {len(self.shares)} entries; at most {_MOST_SHARES} may be, so round "
-                "some of them up to others."
+                f"shares has {len(self.shares)} entries; at most {_MOST_SHARES} are allowed, so "
+                "round some of them up to others."
             )
         if sum(map(Fraction, self.rates)) > 1 + Fraction(1, 10**12):
             raise InputError(f"rates add up to {math.fsum(self.rates):g}; it must be at most 1.")

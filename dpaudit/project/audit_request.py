@@ -94,19 +94,18 @@ class Execution(Checked):
     own_randomness=False, journal=None)
 
     Attributes:
-        runs: runs on each side; through the real run, where no number is given, what takes two
-            minutes.
+        runs: runs on each side; by default, through the real run, as many as take two minutes.
         confidence: confidence of the lower bound and of the verdict, in (0, 1).
-        seed: seed of all randomness; a fresh one is drawn (and recorded) where there is none.
+        seed: seed of all randomness; by default, a fresh one is drawn and recorded.
         workers: worker processes of this machine; 1 for none.
         dask: address of a dask scheduler to run on instead (extra ``cluster``).
-        timeout: seconds that one run may take, and through the real run the whole audit, where a
-            number is given; a training by canaries any time, where none is.
-        memory: MB that the code may take beyond what is in use when it starts (on Linux); any where
-            no number is given.
-        own_randomness: the code draws from elsewhere than the generator it is given, so that its
+        timeout: seconds that one run may take. If given, it limits the whole audit through the real
+            run; a training by canaries has no limit unless it is given.
+        memory: MB that the code may take in addition to what is in use when it starts (on Linux);
+            by default, no limit.
+        own_randomness: the code draws randomness from elsewhere than the given generator, so its
             runs differ each time, and no audit of it can be replayed.
-        journal: file of finished runs, from which a killed audit goes on; it needs a seed.
+        journal: file of finished runs, from which a killed audit continues; it needs a seed.
         progress: is told the runs done and the runs planned.
 
     Raises:
@@ -195,8 +194,13 @@ _OWN_PAIR = "--pair is given with --through-run, which finds its own pair; leave
 _LIKELIHOOD = "score is given with {name}, which has the exact likelihood ratio; leave it out."
 _FIELDS = "fields are given with {name}, which reads only releases; leave them out."
 _STATED = "--claim is given with --epsilon or --delta; keep one of them."
-_OF_FILE = "exact, every_pair and code belong in a project file, where attacks name no target."
-_OBJECT = "{name} is given for no name; the target is an object."
+_OF_FILE = (
+    "exact, every_pair and code are for attacks in a project file, which name no target; leave "
+    "them out."
+)
+_OBJECT = (
+    "{name} is given for a target that is an object; give it only for a target named by a text."
+)
 _OF_NAMES = ("settings", "command", "data", "plan", "unit", "relation", "canaries")
 _REFUSED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("arguments", (), ("target", "code"), _ARGUMENTS),
@@ -322,36 +326,36 @@ class AuditRequest(Checked):
 
     Attributes:
         target: a subject; or a function f(data, rng), f(data, rng, size) for batches, or f(data)
-            with its own randomness; or train(mask, rng), by canaries; or Class.method, of an
-            instance made of its defaults and the settings.
-        settings: public fields of the subject, or of what a method is of.
-        command: a program in its place: data as JSON on stdin, the answer as JSON on stdout.
-        pair: the neighbours; where not given, the best of the subject's own; or, of a function,
-            neighbours of data, or lists of numbers, of which a pilot finds the most telling.
-        data: a file (.json, .csv, .npy, .parquet), of whose neighbours a function is attacked on.
+            with its own randomness; or train(mask, rng) for canaries; or Class.method, of an
+            instance with the defaults and the given settings.
+        settings: public fields of the subject, or of the class of the method.
+        command: a program to attack instead: data as JSON on stdin, the answer as JSON on stdout.
+        pair: the neighbours; by default, the best of the subject's own pairs. For a function, a
+            pilot chooses the best of neighbours of the data, or of lists of numbers.
+        data: a file (.json, .csv, .npy, .parquet); a function is attacked on its neighbours.
         every_pair: attack each of the subject's own pairs.
-        exact: enumerate the outputs of the declared mechanism in place of runs.
-        through_run: attack what the subject's real run releases, on a neighbour of its data.
-        code: ``FILE.py:function`` to attack in place of the subject's own releases.
+        exact: enumerate the outputs of the declared mechanism instead of drawing runs.
+        through_run: attack the releases of the subject's real run, on a neighbour of its data.
+        code: ``FILE.py:function`` to attack instead of the subject's own releases.
         arguments: values of further parameters of the function, by name.
-        fields: what fields are that differ in nearly every run, by their names: random, seed, time.
-        epsilon: the ε under test; the claim's where not given.
-        delta: the δ under test; the claim's where not given, and 0 where ε is.
+        fields: the kinds of fields that differ in nearly every run, by name: random, seed or time.
+        epsilon: the ε under test; by default, that of the claim.
+        delta: the δ under test; by default, that of the claim, or 0 if ε is given.
         claim: what is tested, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1',
             'tpr = 0.1, fpr = 0.01', 'success = 0.6, prior = 0.5', 'mu = 1', 'rho = 0.5',
-            'curve = [[0.5, 1e-3], [1, 1e-6]]'; the subject's own where not given.
-        plan: a plan file, whose whole curve is tested of a function in place of a claim.
+            'curve = [[0.5, 1e-3], [1, 1e-6]]'; by default, the subject's own claim.
+        plan: a plan file; a function is tested against its whole curve instead of a claim.
         unit: who is protected by a function.
-        relation: which data sets are neighbours to it; ``each``: every number of a list may move
-            by 1.
-        canaries: the function is train(mask, rng): it trains with the canaries of the mask, and
-            gives a score for each of so many; attack memberships.
-        attack: on memberships: one-run (default), loss-threshold, lira-online, lira-offline, rmia,
-            rmia-offline.
-        shadows: models that such an attack trains to learn from; 32.
-        targets: models that it attacks; 1.
-        score: a further score, a function of one output to a number, that the pilot compares with
-            the audit's own.
+        relation: which data sets are neighbours for a function; ``each``: every number of a list
+            may move by 1.
+        canaries: number of canaries. The function is train(mask, rng): it trains with the canaries
+            of the mask, and returns a score for each; the attack infers memberships.
+        attack: the attack on memberships: one-run (default), loss-threshold, lira-online,
+            lira-offline, rmia or rmia-offline.
+        shadows: number of shadow models that the attack trains; by default 32.
+        targets: number of models that it attacks; by default 1.
+        score: a further score, a function from one output to a number; the pilot compares it with
+            the scores of the audit.
         stop_early: stop at the refutation.
         seconds: about how long the draws of a real run may take; fewer are made then.
         limit: seconds within which an audit of a real run ends.

@@ -182,7 +182,7 @@ class _Reader:
             with toml_tables.within(f"run {number}"):
                 parts.append(self.invocation(item, f"{place}, run {number}"))
         if not parts:
-            raise InputError("run is empty; give what one run releases, as [[invocation.run]].")
+            raise InputError("run is empty; give the releases of one run, as [[invocation.run]].")
         plan = Plan.of(*(invocation for invocation, _ in parts))
         return plan.to_dict(), [finding for _, found in parts for finding in found]
 

@@ -303,7 +303,9 @@ def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
         if name.casefold() == _INDEX:
-            raise InputError(f"subject has the name {shown(name)}, which the index has; rename it.")
+            raise InputError(
+                f"subject has the name {shown(name)}, which the index of reports has; rename it."
+            )
         for ending in formats:
             other = taken.setdefault(f"{name}{ending}".casefold(), name)
             if other != name:

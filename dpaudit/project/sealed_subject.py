@@ -88,7 +88,9 @@ def published(name: str, result: object) -> dict[str, Any]:
     try:
         return json.loads(files.canonical_json(result.to_dict()))  # type: ignore[no-any-return]
     except (TypeError, ValueError, RecursionError):
-        raise InputError(f"{name} returned more than finite numbers, texts and lists.") from None
+        raise InputError(
+            f"{name} returned something other than finite numbers, texts and lists."
+        ) from None
 
 
 class _Kept(ExitStack):

@@ -255,7 +255,7 @@ def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterat
             order = [*range(len(table), len(table) + most), *range(len(table))]
             yield replace(move, data=move.data.take(order), recipe=f"{move.recipe}, before others")
         others = np.resize(rng.permutation(len(table)), most).tolist()
-        recipe = f"a unit of {most} rows that are each another unit's added"
+        recipe = f"a unit added with {most} rows, each a copy of another unit's row"
         yield from added(table, others, {}, recipe)
     one = table.take([0])
     if len(table) > 1:

@@ -139,7 +139,8 @@ class _Custodian:
             raise _UnsealedError(said["unsealed"])
         if not said["tries"] or "succeeded" in said["tries"].values():
             raise _UnsealedError(
-                "the process of the code was able to do something that a sealed process must not."
+                "the process of the code was able to do something that a sealed process must not "
+                "be able to do."
             )
         return {name: said[name] for name in ("system", "means", "tries")}
 
@@ -183,7 +184,9 @@ class _Custodian:
     def _start_workers(self, functions: list[Any]) -> None:
         """Start what makes a process for each unit, if the subject has functions of units."""
         if any(not isinstance(each, list) or len(each) != 2 for each in functions):
-            raise InputError("functions must be functions at the top of a file of the code.")
+            raise InputError(
+                "functions must list functions that are defined at the top of a file of the code."
+            )
         self.functions = tuple((str(file), str(name)) for file, name in functions)
         if self.functions:
             words = [sys.executable, "-IB", "-c", self.job["template"]]
@@ -203,7 +206,8 @@ class _Custodian:
             raise _UnsealedError(str(error)) from None
         if "succeeded" in tries.values():
             raise _UnsealedError(
-                "the process of a function was able to do something that a sealed process must not."
+                "the process of a function was able to do something that a sealed process must "
+                "not be able to do."
             )
         seal["means"] = [*seal["means"], *means]
         seal["tries"] = seal["tries"] | tries

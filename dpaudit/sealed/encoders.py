@@ -106,7 +106,7 @@ def outer(ends: NDArray[Any], step: Fraction, /) -> Encoded:
         InputError: if there are too many pairs.
     """
     if len(ends) ** 2 > MOST_COLUMNS:
-        raise InputError(f"outer has {len(ends)}^2 entries; at most {MOST_COLUMNS} may be.")
+        raise InputError(f"outer has {len(ends)}^2 entries; at most {MOST_COLUMNS} are allowed.")
     products = ends[:, None, :, None] * ends[None, :, None, :]
     least, most = products.min(axis=(2, 3)), products.max(axis=(2, 3))
     np.fill_diagonal(least, 0)  # of squares
@@ -151,7 +151,7 @@ def regression(
     rows, columns = np.triu_indices(size)
     entries = len(rows) + size if packed else (size + 1) ** 2
     if entries > MOST_COLUMNS:
-        raise InputError(f"regression has {entries} entries; at most {MOST_COLUMNS} may be.")
+        raise InputError(f"regression has {entries} entries; at most {MOST_COLUMNS} are allowed.")
     unit = 1 / step
     room = Fraction(2 * (size + 1)) * step / high  # an entry is off by a step and a bit at most
     if room > Fraction(1, 100):
@@ -175,8 +175,8 @@ def regression(
     most = math.ceil(max(w, high) * unit)
     if most > _MOST_STEPS:
         raise InputError(
-            f"regression has entries of {most:.3g} steps; at most 2^32 may be, so that sums are "
-            "exact. Take a larger step."
+            f"regression has entries of {most:.3g} steps; at most 2^32 are allowed, so that sums "
+            "are exact; take a larger step."
         )
     whole = np.tile(np.array([[-most, most]], dtype=object), (entries, 1))
     return Encoded(whole, step, of, float(2 * high))

@@ -297,8 +297,8 @@ class Operations:
             rows.sample is not None and rows.sample is not self._sample.get(at)
         ):
             raise PlanMismatchError(
-                f"{shown(at)} must release rows of its own last sample if it declares "
-                "sampling, and otherwise rows that are no sample."
+                f"{shown(at)} must release rows of its own last sample if it declares sampling, "
+                "and otherwise rows that were not sampled."
             )
         return found
 

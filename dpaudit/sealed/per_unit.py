@@ -93,12 +93,13 @@ class UnitValues:
         """
         if rows.made:
             raise InputError(
-                "rows are of numbers that a function made; call a function on rows of the table."
+                "rows belong to numbers that a function returned; call a function on rows of the "
+                "table."
             )
         if rows.sample is not None and self.state:
             raise InputError(
-                "rows are a sample, and a state would keep who was drawn; call the function "
-                "on all rows, and then draw a sample of its numbers."
+                "rows are a sample, and a state would reveal who was drawn; call the function on "
+                "all rows, and then draw a sample of its numbers."
             )
         of = Rows(f"SELECT * FROM {table}", {}, 1, rows.part, rows.sample, made=True)
         ends = np.stack([np.minimum(self.ends[:, 0], 0), np.maximum(self.ends[:, 1], 0)], axis=1)
@@ -163,7 +164,9 @@ def _shape(shape: object) -> tuple[int, ...]:
     if shape:
         validate.integer_at_least(1, shape=shape[0])
         if shape[0] > MOST_COLUMNS:
-            raise InputError(f"shape is {shown(shape)}; at most {MOST_COLUMNS} entries may be.")
+            raise InputError(
+                f"shape is {shown(shape)}; at most {MOST_COLUMNS} entries are allowed."
+            )
     return tuple(shape)
 
 

@@ -87,4 +87,6 @@ def read_public(folder: Path, name: str) -> tuple[Path, FileContent]:
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise InputError(f"file {name!r:.80} is larger than {_MOST_PUBLIC} bytes.") from None
-        raise InputError(f"file {name!r:.80} is not a file beside the code; name one.") from None
+        raise InputError(
+            f"file {name!r:.80} is not a file in the folder of the code; name one."
+        ) from None

@@ -229,7 +229,9 @@ class Vectors:
         numerator, denominator = self.step.numerator, self.step.denominator
         largest = max(map(abs, self.ends.ravel().tolist()))
         if largest * numerator > LARGEST or denominator > LARGEST:
-            raise InputError(f"vector has entries of {largest:.3g} steps; at most 2^53 may be.")
+            raise InputError(
+                f"vector has entries of {largest:.3g} steps; at most 2^53 are allowed."
+            )
         if len(self.encoded) > _DEEPEST:
             raise InputError("vectors are encoded by too many steps; take fewer.")
 

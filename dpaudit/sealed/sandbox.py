@@ -109,7 +109,7 @@ def lacking() -> str:
     command = [sys.executable, "-I", "-c", _TRIAL, str(Path(__file__).parents[2])]
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
-        return f"a process that raised the walls here ended with status {trial.returncode}."
+        return f"a trial of a sealed process on this machine ended with status {trial.returncode}."
     return trial.stdout
 
 

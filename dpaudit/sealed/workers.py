@@ -169,7 +169,7 @@ class Workers:
             self._order(order)
             tries = self._work(None, 2**20)["tries"]
         except (ChannelError, MachineError, LookupError):
-            raise UnsupportedError("the processes of functions cannot be made here.") from None
+            raise UnsupportedError("this machine cannot make the processes of functions.") from None
         return said["means"], {f"function: {name}": failed for name, failed in tries.items()}
 
     def run(self, call: Call, jobs: Sequence[Job]) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def sign(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
     ],
-    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not state the time.")] = False,
     book: Annotated[
         str | None,
         option(
@@ -79,9 +79,9 @@ def sign(
 
 def signer_of_export(
     sign: Annotated[
-        str | None, option("--sign", "KEY.pem", "File to sign; the envelope is written beside it.")
+        str | None, option("--sign", "KEY.pem", "Key that signs the export; adds FILE.dsse.json.")
     ] = None,
-    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not state the time.")] = False,
 ) -> Callable[[], tuple[Signer, datetime | None]] | None:
     """Make what signs an export, and say when; options of ``dpaudit book export``."""
     if sign is None:
@@ -105,7 +105,8 @@ def verification_of(
         Path | None, option("--policy", "policy.toml", "Policy: what a signed FILE must state.")
     ] = None,
     signature: Annotated[
-        Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
+        Path | None,
+        option("--signature", "FILE.dsse.json", "The envelope, if FILE is what it signs."),
     ] = None,
     book: Annotated[
         str | None,

@@ -140,7 +140,11 @@ def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: A
     except (ValueError, UnsupportedAlgorithm) as error:
         if isinstance(error, InputError):
             raise
-        why = "has another password" if any(password) else "is not that half of a key, in PEM"
+        why = (
+            "has another password"
+            if any(password)
+            else "is not the half of a key that is needed here, in PEM"
+        )
         raise InputError(
             f"key {files.shown(path)} {why}; give the file that keygen wrote."
         ) from None
@@ -210,8 +214,8 @@ def agent_key(name: str) -> HeldKey:
         known = ", ".join(sorted(shown(each.comment) for each in keys)) or "none"
     if len(found) != 1:
         raise InputError(
-            f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; it has {known:.200}, and "
-            "name one of them by its comment or its fingerprint (SHA256:…)."
+            f"the SSH agent has {len(found)} Ed25519 keys {shown(name)}; name one of its keys by "
+            f"comment or fingerprint (SHA256:…): {known:.200}."
         )
     return HeldKey(found[0])
 

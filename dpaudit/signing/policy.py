@@ -177,7 +177,10 @@ class Attack(fields.Record):
             )
             if sure and about and each.method.startswith(self.method):
                 return
-        yield f"no audit of what is stated is like {self.to_dict()}; the policy wants one."
+        yield (
+            f"no audit of the stated claim or guarantee meets {self.to_dict()}; the policy wants "
+            "one."
+        )
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def verify_signed(
         raise InputError(f"what was signed is a {shown(statement.kind)}, not a certificate.")
     certificate, digest = signed_certificate(statement)
     if signature is not None and files.sha256(_bytes(path)) != digest:
-        raise TamperedError(f"{files.shown(path)} is not, to the byte, the file that was signed.")
+        raise TamperedError(f"{files.shown(path)} differs from the file that was signed.")
     verified(certificate, allow_work=allow_work)
     journal = require_journal(certificate, ledger, anchor)
     found = verification(certificate, opinion_on=opinion_on)

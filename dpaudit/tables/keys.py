@@ -9,7 +9,7 @@ SOURCE = {
     "or a postgresql:// address",
     "table": "the table of a database",
     "delimiter": "the character between fields; by default a comma, or a tab in .tsv",
-    "quote": 'around the fields of a text; " without it',
+    "quote": 'the character around fields of text; by default "',
 }
 DATA = {
     **SOURCE,
@@ -23,14 +23,14 @@ COLUMN = {
     "type": "text, integer, number, date or boolean",
     "values": "the list of possible texts or integers; any other value is NULL",
     "range": "the two ends of numbers or dates; a value outside counts as the nearest end",
-    "step": "numbers are rounded to its multiples; required for a number, and for nothing else",
+    "step": "numbers are rounded to multiples of it; every number needs one, no other type has one",
 }
 JOIN = {
     **SOURCE,
     "on": "the column of the private table that names a row of the public one; without such a row, "
     "all its columns are NULL",
     "key": "the column of the public table that it refers to; by default the one of the same name",
-    "columns": "those of the public table, as in [data]",
+    "columns": "the columns of the public table, as in [data]",
 }
 PRIVACY = {
     "relation": "add-remove hides whether somebody is in the table; "
@@ -59,7 +59,7 @@ ASKS = {
     "quantiles": ("a column or an expression", ("by", "at", "candidates")),
     "histogram": ("a column whose rows are counted by values or edges", ("edges",)),
     "top": ("a column: releases those of its public values that most units have", ("k",)),
-    "keys": ("a column or a list of them: counts units by values that nobody lists", ()),
+    "keys": ("a column or a list of them: counts units by values that are not listed", ()),
 }
 """What a query may ask for, of which it has one, and the keys that go with it."""
 BESIDE = {
@@ -67,5 +67,5 @@ BESIDE = {
     "at": "shares in (0, 1), such as 0.25: a quantile is released for each",
     "candidates": "how many values of the range are candidates, or a list of them; by default 100",
     "edges": "increasing values between which rows are counted; the last one is included",
-    "k": "how many are released; by default 1",
+    "k": "how many of the values are released; by default 1",
 }

@@ -129,7 +129,9 @@ class Column:
             if kind is not Kind.NUMBER and "step" in given:
                 raise InputError(f"step is given for {kind} values; only numbers have one.")
             if kind in (Kind.TEXT, Kind.BOOLEAN) and "range" in given:
-                raise InputError(f"range is given for {kind} values; only numbers and dates have.")
+                raise InputError(
+                    f"range is given for {kind} values; only numbers and dates have one."
+                )
             return cls(name, _SHAPES[kind](kind, given))
 
 
@@ -173,7 +175,9 @@ def _whole(kind: Kind, given: Mapping[str, Any]) -> Shape:
 
 def _fitting(shape: Shape) -> Shape:
     if max(-shape.low, shape.high) > LARGEST:
-        raise InputError(f"range has more than {LARGEST} steps on one side of 0; take larger ones.")
+        raise InputError(
+            f"range has more than {LARGEST} steps on one side of 0; take larger steps."
+        )
     return shape
 
 

@@ -39,7 +39,7 @@ _UNCLIPPED = {
     "torch_compile": (False, "code that takes gradients of rows cannot be compiled"),
     "tf32": (None, "it rounds the sums of clipped gradients"),
     "use_liger_kernel": (False, "its layers give no gradients of rows"),
-    "train_sampling_strategy": ("random", "batches are drawn by coins"),
+    "train_sampling_strategy": ("random", "batches are drawn by Poisson sampling"),
     "deepspeed": (None, "it takes steps without the ledger"),
     "n_gpu": (1, "a private training takes one device"),
     "world_size": (1, "a private training takes one device"),

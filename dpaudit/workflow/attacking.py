@@ -81,10 +81,10 @@ TELLING = 0.05
 LOOK_RUNS, LOOK_CONFIDENCE = 4_000, 0.999
 """Of the short audit of data with one row less, where no relation is stated."""
 ONE_MOVES = (
-    "one number moves by 1; if it may move further, give --pair or --data, and if all may, as "
-    "answers to queries do, --relation each"
+    "the pair moves one number by 1; if one number may move further, give --pair or --data; if "
+    "all may move, as answers to queries do, give --relation each"
 )
-FURTHER = "one number moves by 1; if it may move further, give --pair or --data"
+FURTHER = "the pair moves one number by 1; if one number may move further, give --pair or --data"
 NOTHING_MOVED = "no pair that was tried moves the output visibly, so give --pair"
 ALL_MOVE = "each number may move by 1"
 SAME_NUMBER = "no row is added or removed; if one may be, give --relation add-remove"
@@ -211,7 +211,8 @@ def search_details(found: Search) -> dict[str, Any]:
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
         why += (
-            f"; {found.one_sided} fail at one end only, which distinguishes the ends: give --pair"
+            f"; {found.one_sided} pairs fail on one side only, which distinguishes the two sides: "
+            "give --pair"
         )
         told["one_sided"] = found.one_sided
     return told | {"why_this_pair": why}
@@ -352,7 +353,7 @@ def _searched(
             found = search_pairs(release, pairs, delta=at, moved=moved, execution=execution)
     except InputError as error:
         give = "--pair" if request.data else "--pair or --data"
-        tried = f"no pair of {len(pairs)} is taken; give {give}. The last"
+        tried = f"the code accepts none of {len(pairs)} pairs; give {give}. The last"
         raise InputError(f"{tried}: {error}") from None
     return found, told | search_details(found)
 
@@ -670,10 +671,10 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     unique = record.details.get("unique_fields", {})
     looked_at = {name for name, kind in request.fields.items() if kind != TIME}
     if other := looked_at - set(unique):
-        named = ", ".join(unique) or "no field does"
+        named = ", ".join(unique) or "none"
         raise InputError(
-            f"--field names {shown(min(other))}, which does not differ in nearly every run; of "
-            f"this code {named}."
+            f"--field names {shown(min(other))}, which does not differ in nearly every run; the "
+            f"fields that do are: {named}."
         )
     typed = [each for each in request.score if isinstance(each, str)]
     told: dict[str, Any] = {"given_score": typed[0]} if typed else {}

@@ -292,7 +292,9 @@ def accurate(
     def reach(less: float) -> float:
         _, mechanism = _mechanisms(_plan(_scaled(content, places, 1 / less)))[place]
         if not isinstance(mechanism, AdditiveNoise):
-            raise UnsupportedError(f"{mechanism.kind} adds no noise to numbers: no accuracy.")
+            raise UnsupportedError(
+                f"{mechanism.kind} adds no noise to numbers, so it has no accuracy."
+            )
         return mechanism.accuracy(confidence)
 
     reach(1.0)  # which may not be known

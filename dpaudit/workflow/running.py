@@ -165,8 +165,10 @@ def run_subject(
         except OtherSubjectError:
             pass
     if sealed:
-        why = reason or f"{name:.80} is not a SealedSubject, which alone can hold handles."
-        raise InputError(f"--sealed is given, and the run cannot be sealed: {why}")
+        why = (
+            reason or f"{name:.80} is not a SealedSubject, and only such subjects can hold handles."
+        )
+        raise InputError(f"--sealed is given, but the run cannot be sealed: {why}")
     target = open_target(name, known, reason)
     if target.release is not None:
         raise InputError(f"{name} is a release file; run it with dpaudit release.")
@@ -184,8 +186,8 @@ def open_target(name: str, settings: Mapping[str, Any], reason: str = "") -> Tar
         return target
     if not reason:
         raise InputError(
-            f"{name:.80} is a SealedSubject, but its file does not show that without being "
-            "run; name SealedSubject in that file, so that its runs are sealed."
+            f"{name:.80} is a SealedSubject, but one has to run its file to see this; name "
+            "SealedSubject in that file, so that its runs are sealed."
         )
     said = _found(NOT_SEALED, reason=reason)
     return replace(target, findings=(*target.findings, said))
@@ -534,7 +536,7 @@ def _kept_apart(folder: Path, private: str) -> Path:
 
 def _kept(releases: int, journal: Path) -> str:
     kept = f"{files.shown(journal)} keeps the record."
-    return f"What was released before that stays charged (releases: {releases}): {kept}"
+    return f"Earlier releases stay charged (releases: {releases}): {kept}"
 
 
 def _results(name: str, result: Any) -> dict[str, Any]:

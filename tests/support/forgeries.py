@@ -698,7 +698,9 @@ for name, change in {
     "another certificate": lambda d, w: (w.home / "refuted.json").read_bytes(),
     "the envelope itself": lambda d, w: w.good.read_bytes(),
 }.items():
-    add("file beside the envelope", name, companion(change), "is not, to the byte, the file")
+    add(
+        "file beside the envelope", name, companion(change), "differs from the file that was signed"
+    )
 add("no envelope", "the certificate alone", lambda w, f: w.words(w.file))
 add(
     "no envelope",
@@ -860,12 +862,21 @@ for name, (certificate, told) in {
     "another unit": (lambda w: of_plan(w, unit=PrivacyUnit("resp\u043ense")), "the unit is"),
     "central trust": (lambda w: of_plan(w, trust=TrustModel.CENTRAL), "the trust model is"),
     "another plan": (lambda w: of_plan(w, total=9), "the plan_hash is"),
-    "no audits": (lambda w: replace(w.certificate, audits=()), "no audit of what is stated"),
-    "an audit of less": (with_audit(claim_epsilon=9.0), "no audit of what is stated"),
-    "an audit at a large δ": (with_audit(delta=0.9), "no audit of what is stated"),
-    "an unsure audit": (with_audit(confidence=0.5), "no audit of what is stated"),
-    "an audit of few runs": (with_audit(runs=999), "no audit of what is stated"),
-    "an audit of another kind": (with_audit(method="a white-box"), "no audit of what is stated"),
+    "no audits": (
+        lambda w: replace(w.certificate, audits=()),
+        "no audit of the stated claim or guarantee",
+    ),
+    "an audit of less": (
+        with_audit(claim_epsilon=9.0),
+        "no audit of the stated claim or guarantee",
+    ),
+    "an audit at a large δ": (with_audit(delta=0.9), "no audit of the stated claim or guarantee"),
+    "an unsure audit": (with_audit(confidence=0.5), "no audit of the stated claim or guarantee"),
+    "an audit of few runs": (with_audit(runs=999), "no audit of the stated claim or guarantee"),
+    "an audit of another kind": (
+        with_audit(method="a white-box"),
+        "no audit of the stated claim or guarantee",
+    ),
     "seeded noise": (with_ledger(seeded=True), "findings lacks 'seeded-noise'"),
     "seeded noise that is told": (seeded, "exact samplers"),
     "floats": (

@@ -74,8 +74,8 @@ class LDPOneBitGP(LocalAnswers):
             )
         if self.mechanism.p == 1.0:
             raise InputError(
-                f"epsilon is {self.epsilon!r}, so small that all responses are coins; it must be "
-                "larger."
+                f"epsilon is {self.epsilon!r}, so small that all responses would be fair coin "
+                "tosses; it must be larger."
             )
 
     # -- privacy ---------------------------------------------------------------------------------

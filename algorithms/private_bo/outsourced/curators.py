@@ -500,8 +500,9 @@ class CertifiedCurator(OutsourcingCurator):
         noise = math.sqrt(self.noise_variance)
         if noise >= spread:
             reasons.append(
-                f"entries of the release deviate by {noise:.3g}, and those of rows anywhere within "
-                f"the norm bound by {spread:.3g} only, so that no row is known from others"
+                f"the noise of entries of the release deviates by {noise:.3g}, and rows drawn "
+                f"uniformly within the norm bound only by {spread:.3g}, so that no row can be "
+                "told from others"
             )
         if (outputs := self.output_mechanism) is not None:
             spread = self.output_bound / math.sqrt(3.0)
@@ -509,8 +510,8 @@ class CertifiedCurator(OutsourcingCurator):
             if noise >= spread:
                 reasons.append(
                     f"even if all {self.queries} outputs were of equal rows, their mean would be "
-                    f"known up to {noise:.3g}, where outputs anywhere within their bound deviate "
-                    f"by {spread:.3g}"
+                    f"known only up to {noise:.3g}, and outputs drawn uniformly within their "
+                    f"bound deviate by {spread:.3g}"
                 )
         return (_FINDINGS("cannot-learn", reasons=", and ".join(reasons)),) if reasons else ()
 

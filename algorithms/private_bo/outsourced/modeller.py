@@ -334,8 +334,7 @@ class Modeller(Checked):
         super().__post_init__()
         if self.hyperparameters is None and self.initial < 2:
             raise InputError(
-                f"initial is {self.initial}; it must be at least 2 where hyperparameters are "
-                "learnt."
+                f"initial is {self.initial}; it must be at least 2 to learn hyperparameters."
             )
 
     @property
@@ -356,8 +355,8 @@ class Modeller(Checked):
         """
         if release.size < self.queries:
             raise InputError(
-                f"release has {release.size} rows; it must have at least the {self.queries} that "
-                "are to be asked for."
+                f"release has {release.size} rows; it must have at least as many rows as there "
+                f"are queries, {self.queries}."
             )
         inputs, n = self.inputs.read(release), release.size  # line 1
         belief = _Belief(inputs, self.hyperparameters)

@@ -246,7 +246,9 @@ class OutsourcedModeller:
             InputError: if the row was not asked for, or was told, or the value is not finite.
         """
         if row not in self._asked or row in self.told:
-            raise InputError(f"row is {row!r}; it must be one that was asked for and not told.")
+            raise InputError(
+                f"row is {row!r}; it must be one that was asked for and has no output yet."
+            )
         low, high = self.answers
         value = validate.finite(value=value)
         found = ReleasedAnswer(

@@ -141,7 +141,7 @@ class PointSpace(Space):
         except (TypeError, ValueError, LookupError):
             raise InputError(
                 f"columns is {shown(list(columns))}; {path} must have a header with all of them, "
-                f"and a number in every row: row {len(table) + 1} has not."
+                f"and a number in every row: row {len(table) + 1} lacks one."
             ) from None
         return cls(np.array(table), **more)
 
@@ -189,7 +189,7 @@ class BoxSpace(Space):
         if len(self.lower) != len(self.upper) or len(self.lower) > _MOST_DIMENSIONS:
             raise InputError(
                 f"lower has {len(self.lower)} coordinates and upper {len(self.upper)}; they must "
-                f"have as many, at most {_MOST_DIMENSIONS}."
+                f"have equally many, at most {_MOST_DIMENSIONS}."
             )
         for place, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
             if not 0 < high - low < math.inf:

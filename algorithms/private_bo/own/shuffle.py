@@ -180,9 +180,12 @@ class Shuffler:
             InputError: if the last one has not answered, or no question is left.
         """
         if self._drawn is not None:
-            raise InputError("draw comes before the last user's answer; answer None for silence.")
+            raise InputError(
+                "draw is called before the last user has answered; call answer with None if the "
+                "user is silent."
+            )
         if (turn := next(self._turns)) >= self.study.users:
-            raise InputError(f"users is {self.study.users}, and as many have been drawn.")
+            raise InputError(f"users is {self.study.users}, and that many have been drawn.")
         self._drawn = self.ledger.sample(self._names, at=AT)[0] if self.study.hides else turn
         return self._drawn
 
@@ -200,7 +203,7 @@ class Shuffler:
         study = self.study
         validate.instance(Question, question=question)
         if self._drawn is None:
-            raise InputError("answer comes before draw; draw a user first.")
+            raise InputError("answer is called before draw; draw a user first.")
         scaled = 0.0 if value is None else scale_answer(value, study.answers)
         level = study.levels.number(scaled, self.rng.random())
         unit = None if study.hides else self._names[self._drawn]

@@ -160,9 +160,9 @@ class OwnStudy(Study):
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
         return (
-            f"That a {self.unit} was asked, and whether and when an answer came, is not hidden.",
+            f"It is not hidden that a {self.unit} was asked, nor whether and when an answer came.",
             f"A {self.unit} who is also in another study is protected in each of them separately.",
-            "That an objective follows from the point and the user's own record is assumed.",
+            "It is assumed that an objective depends only on the point and the user's own record.",
         )
 
     # -- parties ---------------------------------------------------------------------------------

@@ -205,8 +205,9 @@ def fallback(use: Use) -> tuple[str, str] | None:
     kind = "" if use.sampling is None else f"{use.sampling.kind} samples under {use.relation}"
     if isinstance(drawn, KnownParticipation):
         return (
-            f"No theorem amplifies these {kind}, so the proof takes it as known who is drawn: "
-            f"with probability {drawn.rate:.3g} a use has its full cost, and otherwise none.",
+            f"No amplification theorem covers these {kind}, so the proof assumes that the "
+            "adversary knows who is drawn: a use has its full cost with probability "
+            f"{drawn.rate:.3g}, and otherwise none.",
             "Declare it under add-remove, or as a noisy sum under zero-out. Under "
             "replace-one, declare samples of fixed size, or a contribution.",
         )
@@ -216,37 +217,37 @@ def fallback(use: Use) -> tuple[str, str] | None:
         if instead.sampling is not None or use.sampling.rate == 1:
             return None
         return (
-            "The turns of a unit overlap, or a neighbouring unit has other turns, so the "
-            "proof takes all units as drawn at each turn of their group.",
+            "The turns of a unit overlap, or a neighbouring unit has other turns, so the proof "
+            "counts every unit as drawn at each turn of its group.",
             f"Take a banded-toeplitz of at most {use.sampling.groups} bands; if units are "
             "replaced, also state fixed_steps = true.",
         )
     if isinstance(use.sampling, MixtureSampling):
         return (
-            "For a release that is not a noisy sum, or if units are replaced, any share "
-            "counts as the whole part.",
+            "If the release is not a noisy sum, or if units are replaced, the proof counts any "
+            "share of a unit's part as the whole part.",
             "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
         )
     if isinstance(use.sampling, PoissonSampling):
         if not use.sampling.rows or use.sampling == instead.sampling:
             return None
         return (
-            f"Of the {use.sampling.rows} rows of a unit, any one that is drawn counts as all "
-            "of them.",
+            f"If one of the {use.sampling.rows} rows of a unit is drawn, the proof counts all of "
+            "them as drawn.",
             "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
         )
     if _is_displaced(use):
         times = instead.sensitivity / use.sensitivity
         return (
-            "A unit may contribute at steps other than those of the unit that it replaces, which "
-            f"counts as {times:.4g} times the sensitivity.",
+            "A unit may contribute at other steps than the unit that it replaces, so the proof "
+            f"counts {times:.4g} times the sensitivity.",
             "State fixed_steps = true if the steps at which a unit contributes are public.",
         )
     if isinstance(use.relation, ReplaceOne) or isinstance(use.sampling, RandomAllocation):
         return None
     return (
-        f"In {kind} another unit takes the place of one that is not drawn, which counts as two "
-        "changes of the data in place of one.",
+        f"In {kind}, another unit takes the place of one that is not drawn, so the proof counts "
+        "two changes of the data instead of one.",
         "Declare the sensitivity of a replacement, under replace-one.",
     )
 
@@ -265,7 +266,7 @@ def _longer(use: Use, factor: float) -> Use:
     try:
         use.mechanism.pair(longer)
     except InputError as error:
-        raise refusal(use, f"for all that it may change {error}") from None
+        raise refusal(use, f"for its largest possible change, {error}") from None
     return replace(use, sensitivity=longer)
 
 

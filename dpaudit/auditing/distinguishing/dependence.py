@@ -74,9 +74,9 @@ def require_independent(
     power, column = math.ceil(math.log10(chance)), name(worst.column)
     of = f" in {column}" if column else ""
     raise InconclusiveError(
-        f"runs are not independent: {worst.what}{of} {worst.shown}, which independent runs show "
-        f"with probability below 1e{power}; so the audit can conclude nothing; every run "
-        f"needs noise of its own.{_remedy(flat, name)}"
+        f"runs are not independent: {worst.what}{of} {worst.shown}, which has probability below "
+        f"1e{power} in independent runs; the audit concludes nothing, so draw fresh noise in "
+        f"every run.{_remedy(flat, name)}"
     )
 
 
@@ -187,5 +187,6 @@ def _of_repeats(
         within = int((home[several] == home[several + 1]).sum())
         tail = float(bdtrc(within - 1, several.size, share))
         chance = math.log(tail) if tail > 0 else -math.inf
-        shown = f"repeat in {within} of {several.size} cases where {share * several.size:.2g} would"
+        chances = f"{share * several.size:.2g} are expected"
+        shown = f"repeat in {within} of {several.size} cases where {chances}"
         yield _Evidence(f"exact values of {unit}", shown, chance)

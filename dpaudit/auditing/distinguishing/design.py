@@ -445,14 +445,14 @@ def require_enough_runs(
     if runs < needed:
         remedy = (
             f"at least {needed} are needed, so give more (a smaller epsilon needs fewer, but "
-            "to refute it says nothing about this claim)"
+            "refuting it says nothing about this claim)"
             if needed < _NEVER
-            else "no number of runs could (a smaller epsilon could be tested, but to refute it "
-            "says nothing about this claim)"
+            else "no larger number of runs could either (a smaller epsilon could be tested, but "
+            "refuting it says nothing about this claim)"
         )
         raise TooFewRunsError(
-            f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
-            f"few: {remedy}."
+            f"runs is {runs}; with so few, even outputs that never coincide could not refute "
+            f"{claim}: {remedy}."
         )
 
 

@@ -18,7 +18,7 @@ from dpaudit.auditing.evidence.events import Direction, Event, Flags
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
 
-SHOWS_VALUE = "value that one side alone holds"
+SHOWS_VALUE = "value that occurs on one side only"
 """The name of the score."""
 MOST_READ = 100_000
 """Numbers of a data set that are read."""
@@ -45,7 +45,7 @@ class HeldValues:
     numbers: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     words: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     name: str = SHOWS_VALUE
-    method: str = "values that one side alone holds"
+    method: str = "values that occur on one side only"
 
     @classmethod
     def of(cls, pair: AuditPair) -> Self:
@@ -116,7 +116,7 @@ class HeldValues:
 
     def in_words(self, event: Event) -> str:
         """Return what an event says."""
-        return f"output holds a value that {event.direction.sides[0]} alone holds"
+        return f"output holds a value that only {event.direction.sides[0]} has"
 
 
 NOTHING_HELD = HeldValues()

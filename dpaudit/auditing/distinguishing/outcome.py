@@ -368,7 +368,9 @@ class Outcome:
             **facts_of_sides(pair, getattr(self.score, "mechanism", experiment.release)),
         }
         if experiment.own_randomness:
-            details["own_randomness"] = "the code draws its own; this audit cannot be replayed"
+            details["own_randomness"] = (
+                "the code draws its own randomness; this audit cannot be replayed"
+            )
         if self.fields is not None and self.fields.constant and not refuted:
             details["untested"] = True
         if self.curve is not None:
@@ -420,8 +422,8 @@ class Outcome:
         if not 0 < shown <= RARE * every:
             return ""
         return (
-            f" In {shown} of {every} outputs there was something that hardly any output of the "
-            "pilot had, such as a field, a text or a type. No event tested it; more runs would."
+            f" {shown} of {every} outputs had a field, a text, a type or the like that hardly any "
+            "output of the pilot had. No event tested this; with more runs, one would."
         )
 
     def _facts_of_fields(self, fields: Fields) -> dict[str, Any]:

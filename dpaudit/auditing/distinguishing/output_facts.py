@@ -41,7 +41,7 @@ LONGEST = 60
 """Characters of a value that a fact shows."""
 FEW = 256
 """Different words, bytes of a sequence and odd entries of an array that are told one by one."""
-UNREAD = ", holds what no test can read"
+UNREAD = ", holds something that no test can read"
 """How the fact of an object ends that may hold anything, such as a function or a coroutine."""
 _FAILS = ", cannot be read ("
 _LOW = 2**32
@@ -204,7 +204,8 @@ class _Reader:
             self.fact(f"it raises {value.kind}")
             self.form.texts.append(value.message)
             self.hidden(
-                f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
+                f"it raises {value.kind} with one particular message",
+                _ADDRESS.sub("", value.message),
             )
         elif kind is Unread:
             self.fact(f"{label}, a part of it{UNREAD}")
@@ -230,7 +231,7 @@ class _Reader:
         if abs(value) >= EXACT:
             self.number(f"last 32 bits of {label}", float(value % _LOW))
             self.number(f"last bit of {label}", float(value % 2))
-            self.hidden(f"{label} is one certain number beyond 2^53", hex(value))
+            self.hidden(f"{label} is one particular number beyond 2^53", hex(value))
 
     def _text(self, label: str, text: str) -> None:
         self.shown(f"{label} is", str(text))
@@ -253,7 +254,7 @@ class _Reader:
         self.number(f"length of {label}", float(len(value)))
         names = [_key(key) for key in value]
         self.form.texts += names
-        self.hidden(f"{label} has its keys in one certain order", names)
+        self.hidden(f"{label} has its keys in one particular order", names)
         for name, each in zip(names, value.values(), strict=True):
             place = f"{label}[{name}]"
             self.fact(f"{place} is present")
@@ -272,7 +273,7 @@ class _Reader:
             return
         kinds = [(name, len([*group])) for name, group in itertools.groupby(map(_type, values))]
         if len(kinds) > 1:
-            self.hidden(f"{label} has numbers of certain types", kinds)
+            self.hidden(f"{label} has numbers of particular types", kinds)
         elif kinds[0][0] != "float":
             self.fact(f"{label} has numbers of type {kinds[0][0]}")
         self._numbers(label, values, ())
@@ -326,7 +327,7 @@ class _Reader:
                 low = [int(x) % _LOW if big else 0 for x, big in zip(values, whole, strict=True)]
                 self.form.blocks[f"(last 32 bits of {label})", rest] = np.array(low, np.float64)
                 self.form.blocks[f"(last bits of {label})", rest] = np.array(low, np.float64) % 2
-                self.hidden(f"{label} is made of certain numbers", *map(str, values))
+                self.hidden(f"{label} is made of particular numbers", *map(str, values))
 
     def _without(self, label: str, rest: tuple[int, ...], floats: Floats) -> Floats:
         """The same entries, with 0 in place of those that are left out."""

@@ -258,7 +258,7 @@ class OutputScore:
             return float(self.function(output))
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             raise ScoreError(
-                f"{self.name} failed with {type(error).__name__} (of an output that is a "
+                f"{self.name} failed with {type(error).__name__} (for an output of type "
                 f"{type(output).__name__}); it must give a number for every output."
             ) from None
 

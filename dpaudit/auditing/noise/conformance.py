@@ -198,7 +198,9 @@ def judged(
 def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:
     scale, observed = mechanism.noise_scale, ""
     if one.ratio is not None:
-        observed = f"; drawn is about {one.ratio:.3g} times the declared spread"
+        observed = (
+            f"; the spread of the drawn noise is about {one.ratio:.3g} times the declared one"
+        )
         observed += "" if scale is None else f" (scale {one.ratio * scale:.3g})"
     place = f" ({one.source})" if one.source else ""
     facts = {"p_value": one.p_value, "draws": one.draws, "share": share, "declared": mechanism}

@@ -275,7 +275,7 @@ class RecordingNoise(ProcessBound):
         if not isinstance(external, ReplayableDraw):
             raise UnsupportedError(
                 f"{entry.invocation.describe()} draws its noise in {external.sampler}, which "
-                "cannot be recorded; let the object that draws it have the methods of "
+                "cannot be recorded; give the object that draws it the methods of "
                 "ReplayableDraw."
             )
         value = prepared(entry.invocation.mechanism, external.value())

@@ -139,8 +139,8 @@ def _require_theorem(use: Invocation) -> None:
     several = getattr(use.sampling, "rows", None) is not None
     if several or not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
         raise UnsupportedError(
-            f"{use.describe()} has samples for which no theorem says what an adversary may "
-            "know about the other units; attack audit_release instead."
+            f"{use.describe()} has a sampling scheme whose theorem does not say what an adversary "
+            "may know about other units; attack audit_release instead."
         )
 
 
@@ -178,8 +178,8 @@ def _require_no_trace(
         run = base.again(data, choose=hidden.choose(seed, inside))
         if not run.finished or len(run.steps) < len(base.run.steps):
             raise InputError(
-                "the run ends at another release when the samples differ; no branch may depend "
-                "on them."
+                "the run ends at another release if the samples differ; let no branch depend on "
+                "the samples."
             )
         return run.steps
 
@@ -196,7 +196,7 @@ def _require_no_trace(
             for step, one, two in zip(mixed, out, within, strict=True):
                 if differ(step, two if hidden.takes_part(step) else one):
                     raise UnsupportedError(
-                        f"what is released at {step.invocation.at!r} depends on who took part in "
+                        f"the release at {step.invocation.at!r} depends on who took part in "
                         "earlier releases; keep no such state, or attack audit_release instead."
                     )
 

@@ -133,7 +133,9 @@ def compliance(
         times["refused"],
         times["barred"],
         seen,
-        None if facts is None else f"{facts['lines']} lines hold, and every sum agrees with them",
+        None
+        if facts is None
+        else f"{facts['lines']} lines are intact, and every sum agrees with them",
     )
 
 

@@ -77,8 +77,8 @@ def widened(scale: float, step: float, sensitivity: float, steps: int) -> float:
         factor += steps * Fraction(step) / Fraction(sensitivity)
     if factor > 2:
         raise UnsupportedError(
-            f"sensitivity is {sensitivity:g}; beside exact noise of scale {scale:g} it must be 0 "
-            f"or at least {round_up(steps * Fraction(step)):g}, as values are rounded to a grid."
+            f"sensitivity is {sensitivity:g}; with exact noise of scale {scale:g} it must be 0 or "
+            f"at least {round_up(steps * Fraction(step)):g}, as values are rounded to a grid."
         )
     if (exact := Fraction(scale) / Fraction(step) * factor) > WIDEST:
         most = round_down(Fraction(WIDEST) * Fraction(step) / factor)

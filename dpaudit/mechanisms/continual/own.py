@@ -69,8 +69,7 @@ class OwnToeplitz(Toeplitz):
         _require_first("the first of coefficients", first)
         if self.inverse and (max(others, default=0) > 0 or math.fsum(self.coefficients) < 0):
             raise InputError(
-                "coefficients of C⁻¹ must be negative or 0 but for the first, and add up to at "
-                "least 0."
+                "coefficients of C⁻¹ must be at most 0 after the first, and add up to at least 0."
             )
         if not self.inverse and any(low < high for low, high in pairwise((first, *others, 0.0))):
             raise InputError("coefficients of C must not be negative, and never increase.")

@@ -96,7 +96,10 @@ class Facts:
         if guarantee.epsilon == math.inf:
             return "No finite ε is proved"
         if self.contradicted:
-            return "An audit shows more than is proved: the proof is not one of this code"
+            return (
+                "An audit shows a larger ε than is proved: the code does not follow the plan of "
+                "the proof"
+            )
         if disputed := self.certificate.disputed:
             return f"The declaration that the proof rests on is disputed ({listed(disputed)})"
         return ""

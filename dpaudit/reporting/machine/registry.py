@@ -17,9 +17,9 @@ from dpaudit.reporting.wording import words
 from dpaudit.reporting.wording.headline import headline
 
 REGISTRY_HEAD = (
-    "# A draft for the OpenDP deployments registry. What a certificate does not tell is unknown.\n"
-    "# Where the schema asks for a choice or a date, a placeholder stands and is listed under\n"
-    "# additional_information. Replace them before you submit the record.\n"
+    "# A draft for the OpenDP deployments registry. What a certificate does not state is "
+    "unknown.\n# Where the schema asks for a choice or a date, a placeholder stands and is "
+    "listed under\n# additional_information. Replace them before you submit the record.\n"
 )
 _LONGEST_SLUG = 60
 

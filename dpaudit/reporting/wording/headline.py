@@ -169,7 +169,7 @@ def _object(certificate: Certificate) -> str:
     if certificate.verdict is not Verdict.CERTIFIED:
         return ""
     if _is_by_filter(certificate):
-        return ": what a privacy filter admitted, if its record is true"
+        return ": the releases that a privacy filter admitted, if its record is true"
     of = f": the {_SPEAKS_OF[certificate.scope]}"
     return f"{of}, if what others state is true" if _stated_laws(certificate) else of
 
@@ -280,7 +280,7 @@ def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     bound = 1.0 if odds.proved is None else odds.proved
     sentence = f"{_adversary(certificate)} to at most {percent(bound)}."
     if _is_by_filter(certificate):
-        sentence = f"If all that left passed the filter, {_lower_first(sentence)}"
+        sentence = f"If every release passed the filter, {_lower_first(sentence)}"
     elif certificate.scope is Scope.PLAN:
         sentence = f"If the code does what the plan declares, {_lower_first(sentence)}"
     stated = "There is no claim to compare it with; this is what is proved."
@@ -305,7 +305,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
         details = [] if claim is None else [_promise(odds, "is not proved")]
         if certificate.disputed and proved is not None and proved.epsilon < math.inf:
-            where, why = " of what runs", _unfounded_proof(certificate, odds)
+            where, why = " about the code that runs", _unfounded_proof(certificate, odds)
             details = [why, *details]
         sentence = (
             f"Nothing is proved{where}: {who[0].lower()}{who[1:]} may be able to tell with "
@@ -332,7 +332,10 @@ def _unfounded_proof(certificate: Certificate, odds: Odds) -> str:
     """Tell why a proof for the declared plan is none for what runs."""
     proof = "The accountant’s proof speaks of the declared plan"
     if odds.contradicted:
-        return f"{proof}; an attack shows more than it allows, so this is not what was attacked."
+        return (
+            f"{proof}; an attack shows more than the proof allows, so the attacked code does not "
+            "follow the plan."
+        )
     rules = ", ".join(certificate.disputed)
     return f"{proof}, and the findings say that something else runs ({rules})."
 
@@ -369,15 +372,15 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     details = [f"{how} shows {_shown(audit, certificate.claim)}."]
     if beyond_proof(proved, audit):
         details.append(
-            "This is more than the accountant’s proof for the declared plan allows: what was "
-            "attacked is not what the plan declares."
+            "This is more than the accountant’s proof for the declared plan allows, so the "
+            "attacked code does not follow the plan."
         )
     elif certificate.disputed and proved is not None and proved.epsilon < math.inf:
         details.append(_unfounded_proof(certificate, odds))
     elif proved is not None and proved.epsilon < math.inf and audit.epsilon_lower is not None:
         details.append(
-            f"What is proved of the declared plan, ε = {up(proved.epsilon)} at "
-            f"δ = {plain(proved.delta)}, is not contradicted by this attack."
+            "This attack does not contradict the proof for the declared plan, ε = "
+            f"{up(proved.epsilon)} at δ = {plain(proved.delta)}."
         )
     if certificate.claim is not None:
         details.append(_promise(odds, "cannot be relied on"))
@@ -392,7 +395,7 @@ def _shown(audit: AuditRecord, claim: Claim | None) -> str:
     if audit.epsilon_lower is None:
         return f"that {exceeded} is exceeded"
     if audit.refuted and audit.epsilon_lower <= audit.claim_epsilon:  # by a curve or by rates
-        return f"that {exceeded} and what follows from it is exceeded{sure}"
+        return f"that {exceeded}, with everything that follows from it, is exceeded{sure}"
     unbounded = audit.epsilon_lower == math.inf
     found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
     return f"that {found} {at}, where at most {claimed} is claimed{sure}"

@@ -135,7 +135,8 @@ class PostgresTable(Record):
         except psycopg.Error:
             raise InputError(
                 f"table {self.table!r} cannot be read: it does not exist, lacks a declared "
-                "column, or this user may not read it, or only the rows that a policy allows."
+                "column, or a policy of the database hides it or some of its rows from this "
+                "user."
             ) from None
         except OSError:
             raise InputError(

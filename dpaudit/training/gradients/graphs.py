@@ -131,7 +131,7 @@ class Graph:
                 if each.numel() > _MOST_ENTRIES:
                     raise UnsupportedError(
                         f"the loss has a value of {each.numel()} entries by aten.{name}; at most "
-                        f"{_MOST_ENTRIES} may be."
+                        f"{_MOST_ENTRIES} are allowed."
                     )
                 sizes.append(each.numel() * each.element_size())
 

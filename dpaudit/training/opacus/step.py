@@ -140,8 +140,8 @@ def require_supported(optimizer: Any, module: Any) -> None:
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
     if hasattr(optimizer, "world_size") and not is_distributed(optimizer):
         raise UnsupportedError(
-            f"optimizer is a {type(optimizer).__name__}; of several processes, flat and ghost "
-            "clipping of models that are not sharded are supported."
+            f"optimizer is a {type(optimizer).__name__}; in several processes, only flat and "
+            "ghost clipping of models that are not sharded are supported."
         )
     if clips_in_the_loss(optimizer) and module is None:
         raise InputError(

@@ -245,7 +245,7 @@ def test_what_has_no_pair_is_refused_by_name() -> None:
     for door in (lambda: terms([opaque]), lambda: directed(opaque)):
         with pytest.raises(UnsupportedError, match=r"opaque at 'sort': .*without a proof"):
             door()
-    with pytest.raises(UnsupportedError, match="needs the law of its loss"):
+    with pytest.raises(UnsupportedError, match="needs the whole law of its loss"):
         require_law(ConcentratedBlackBox(0.1).pair(1))
     require_law(GaussianPair(1.0))
 

@@ -251,7 +251,7 @@ def test_at_delta_zero_a_pure_sum_settles_the_answer() -> None:
 
 def test_losses_beyond_the_floats_need_no_grid() -> None:
     composed = BestAccountant().compose([use(DiscreteLaplace(5e-324), count=2)])
-    assert composed.refusals["pld"] == "no float holds its losses."
+    assert composed.refusals["pld"] == "its losses are too large for floats."
     assert composed.epsilon(1e-6).upper == math.inf
 
 

@@ -143,7 +143,7 @@ def test_a_forged_approval_by_who_asked_is_found(guarded, by):
 def test_a_release_that_did_not_wait_is_found(guarded):
     ask(guarded, PLAN)
     forged(guarded, "reserved", "record.status", "reserved")
-    with pytest.raises(TamperedError, match="reserves what was reserved before"):
+    with pytest.raises(TamperedError, match="reserves a release that was reserved before"):
         verify_book(guarded)
 
 

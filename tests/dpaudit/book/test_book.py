@@ -193,7 +193,7 @@ def test_names_that_are_wrong_or_taken(book):
         book.add(made, by="officer")
     with pytest.raises(InputError, match="has no budget; give it one first"):
         ask(book, gaussian())
-    with pytest.raises(InputError, match="the book has another 'visits'"):
+    with pytest.raises(InputError, match="the book already has another 'visits'"):
         book.add(replace(made, per="week"), by="officer")
     with pytest.raises(InputError, match="did you mean 'visits'"):
         book.reserve("visit", gaussian(), by="a", purpose="b")

@@ -74,9 +74,14 @@ def test_every_edit_is_found(used, statement, said):
         ),
         ("reserved", "record.charged", {}, "does not charge every budget"),
         ("reserved", "record.charged.main.0", ["never"], "charges the wrong days to 'main'"),
-        ("ended", "returned.main.0", lambda n: 2 * n, "gives back to 'main' more than did not run"),
+        (
+            "ended",
+            "returned.main.0",
+            lambda n: 2 * n,
+            "gives back more to 'main' than the cost of what did not run",
+        ),
         ("budget", "record.limit.rho", 0.1, "charges more than a budget admits"),
-        ("budget", "carried", {}, "leaves out what was released before"),
+        ("budget", "carried", {}, "leaves out the cost of earlier releases"),
         ("started", "release", "R99", "is not possible"),
         ("anchored", "lines", 1, r"has anchored of release R\d, which was running, with 1 lines"),
         ("ended", "lines", lambda n: n + 2, r"has ended of release R\d, which was running"),
@@ -153,7 +158,7 @@ def test_what_was_deleted_and_entered_again_is_found(book):
     edited(book, "DELETE FROM release")
     edited(book, "DELETE FROM spent")
     ask(book, gaussian(), request="7")
-    with pytest.raises(TamperedError, match="reserves what was reserved before"):
+    with pytest.raises(TamperedError, match="reserves a release that was reserved before"):
         verify_book(book)
 
 

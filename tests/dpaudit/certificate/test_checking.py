@@ -93,7 +93,9 @@ def test_the_witness_is_left_out_where_it_is_not_wanted():
 def test_a_claim_below_what_the_checker_proves_lacks_it(sampled):
     near = replace(sampled, claim=Claim(sampled.guarantee.epsilon, 1e-5))
     assert "the checker proves ε ≤ 2.24456" in lacks_check(near)
-    assert "an ε and a δ alone" in lacks_check(replace(sampled, claim=Claim.of(mu=1.0, delta=1e-5)))
+    assert "judges only claims of an ε and a δ" in lacks_check(
+        replace(sampled, claim=Claim.of(mu=1.0, delta=1e-5))
+    )
 
 
 def test_a_witness_that_is_refused_leaves_nothing_certified(monkeypatch):
@@ -159,7 +161,7 @@ def test_an_epsilon_beyond_floats_is_none():
     plan = Plan.of(Invocation(Gaussian(1e-300), 1.0, *ABOUT))
     vast = made(plan, delta=1e-5)
     assert vast.checked is None
-    assert check_of(vast).reason == "its ε is beyond all floats."
+    assert check_of(vast).reason == "its ε is too large for a float."
     verify(vast)
 
 

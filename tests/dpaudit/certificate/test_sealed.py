@@ -205,7 +205,9 @@ class Mine(Laplace):
 @pytest.mark.parametrize("law", [Mine(2.0), PureBlackBox(0.5)], ids=["foreign", "black box"])
 def test_a_seal_goes_with_no_law_that_its_author_states(law):
     plan = visits(law, contribution=None)
-    with pytest.raises(InputError, match="costs; such a run cannot be sealed"):
+    with pytest.raises(
+        InputError, match=r"only an author states the cost of .*; such a run cannot be sealed"
+    ):
         sealed(plan)
     made = certify(plan, subject=CODE, claim=Claim(1.0))
     made = replace(made, seal=SEAL, not_covered=NEVER_SEALED).with_run(RUN, None)

@@ -234,7 +234,7 @@ def test_who_samples_without_the_ledger_is_let_through():
         (FixedSizeSampling(1, 3), "ab", InputError, "the declared population of 3"),
         (TruncatedPoissonSampling(0.5, 1, 2), "abc", InputError, "at most the population of 2"),
         (WithReplacementSampling(2, 2), "ab", PlanMismatchError, "are not drawn by the ledger"),
-        (PoissonSampling(0.5), "aba", InputError, "names one of them twice"),
+        (PoissonSampling(0.5), "aba", InputError, "names a unit twice"),
         (PoissonSampling(0.5), ["a", 1], InputError, "unit is a int"),
     ],
 )

@@ -302,6 +302,6 @@ def test_no_library_is_called_as_the_exact_sampler_is():
     outside = Outside([1.0])
     outside.sampler = "opendp 0.12.1, exact"
     ledger = Ledger(plan())
-    with pytest.raises(InputError, match="has the name of the ledger's own"):
+    with pytest.raises(InputError, match="is named like the ledger's own sampler"):
         ledger.observe(NOISE, outside)
     assert len(ledger) == 0

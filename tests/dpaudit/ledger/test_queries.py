@@ -551,7 +551,7 @@ def test_a_stream_that_one_unit_was_charged_for_is_its_own():
     stream.add(1.0)
     with pytest.raises(PlanMismatchError, match="2 steps apart; this row has taken"):
         stream.add(1.0)
-    with pytest.raises(PlanMismatchError, match="which alone was charged"):
+    with pytest.raises(PlanMismatchError, match="and only that one was charged"):
         stream.add(1.0, unit="bob")
     assert stream.taken == 1
 

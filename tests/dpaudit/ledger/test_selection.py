@@ -205,7 +205,7 @@ def test_a_ledger_of_a_run_is_closed_when_the_run_ends():
 
 def test_what_is_no_selection_is_refused_before_it_is_charged():
     ledger = ledger_of(ONE)
-    with pytest.raises(PlanMismatchError, match="selects nothing"):
+    with pytest.raises(PlanMismatchError, match="is not a private selection"):
         ledger.select(once, [1], at="score")
     searching = ledger_of(plan_of())
     with pytest.raises(PlanMismatchError, match="use select"):

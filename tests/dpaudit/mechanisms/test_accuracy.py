@@ -141,7 +141,7 @@ def test_the_most_noise_for_an_accuracy(item, key, made):
 
 def test_what_has_no_accuracy_is_refused():
     content = {"plan": PLAN, "invocation": [{"mechanism": "exponential", "epsilon": 1.0}]}
-    with pytest.raises(UnsupportedError, match="no accuracy"):
+    with pytest.raises(UnsupportedError, match="so it has no accuracy"):
         accurate(content, 5.0)
     two = [{"mechanism": "laplace", "scale": 1.0, "sensitivity": 1.0}] * 2
     with pytest.raises(InputError, match="name one of them"):

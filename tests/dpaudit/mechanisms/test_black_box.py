@@ -182,5 +182,5 @@ def test_without_rho_xi_is_pure_and_without_xi_nothing_changes():
     assert ConcentratedBlackBox(0.1).to_dict() == {"kind": "concentrated-black-box", "rho": 0.1}
     assert ConcentratedBlackBox(0.1, 0.3).for_group(2) is None
     record = ConcentratedBlackBox(0.1, 0.3).to_dict()
-    with pytest.raises(checker.MissingError, match="ξ beside ρ"):
+    with pytest.raises(checker.MissingError, match="ξ in addition to ρ"):
         checker.uses_of(record, Fraction(1), 1, drawn=False)

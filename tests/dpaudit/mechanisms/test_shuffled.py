@@ -284,7 +284,9 @@ def test_reports_are_sorted_and_exact_ones_too():
 
 
 def test_what_a_shuffle_does_not_hide_is_refused():
-    with pytest.raises(InputError, match="'add-remove'; shuffled hides neither how many"):
+    with pytest.raises(
+        InputError, match="'add-remove'; the mechanism shuffled does not hide how many"
+    ):
         use(FEW, relation=AddRemove())
     with pytest.raises(InputError, match="so declare randomized-response, or trust central"):
         replace(use(FEW, relation=ReplaceOne()), trust=TrustModel.LOCAL)

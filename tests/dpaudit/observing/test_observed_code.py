@@ -346,7 +346,7 @@ def test_words_that_add_up_to_more_than_the_charge(here, library, capsys):
     words = "by_library.py:bayes", "--data", "rows.json"
     assert observed(*words) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "charge ε = 1, δ = 0; under replace-one what was recorded costs ε = 2" in shown
+    assert "charge ε = 1, δ = 0; under replace-one the recorded releases cost ε = 2" in shown
     assert observed(*words, "--relation", "add-remove") == 2
 
 

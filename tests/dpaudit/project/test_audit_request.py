@@ -115,11 +115,23 @@ def test_options_that_have_no_meaning_together(options, message):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"target": "m:X", "exact": True}, "exact, every_pair and code belong in a project file"),
-        ({"target": "m:X", "every_pair": True}, "where attacks name no target"),
-        ({"target": "m:X", "code": "f:f", "pair": PAIR}, "exact, every_pair and code belong in"),
-        ({"target": print, "unit": "user"}, "unit is given for no name; the target is an obj"),
-        ({"target": print, "settings": {"x": 1}}, "settings is given for no name"),
+        (
+            {"target": "m:X", "exact": True},
+            "exact, every_pair and code are for attacks in a project file",
+        ),
+        ({"target": "m:X", "every_pair": True}, "which name no target"),
+        (
+            {"target": "m:X", "code": "f:f", "pair": PAIR},
+            "exact, every_pair and code are for attacks in",
+        ),
+        (
+            {"target": print, "unit": "user"},
+            "unit is given for a target that is an object; give it only for",
+        ),
+        (
+            {"target": print, "settings": {"x": 1}},
+            "settings is given for a target that is an object",
+        ),
         ({"target": "m:X", "claim": 1.0}, "claim is 1.0; it must be a Claim"),
         ({"target": "m:X", "execution": {}}, "execution is {}; it must be a Execution"),
     ],

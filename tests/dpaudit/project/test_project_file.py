@@ -146,7 +146,7 @@ def test_what_a_file_leaves_out_has_a_default(read, tmp_path):
         (SUBJECT + "[[budget]]\nepsilon = 1\nsubjects = ['one', 'one']", "twice"),
         (SUBJECT + 2 * "[[budget]]\nname = 'x'\nepsilon = 1\n", "budget has the name 'x' twice"),
         (SUBJECT + SUBJECT.replace("one", "ONE"), "subject has the name 'one' twice"),
-        (SUBJECT.replace("one", "Index"), "'Index', which the index has"),
+        (SUBJECT.replace("one", "Index"), "'Index', which the index of reports has"),
         (
             '[project]\nformats = ["sarif.json"]\n' + SUBJECT + SUBJECT.replace("one", "one.sarif"),
             "subjects 'one' and 'one.sarif' write the same file",

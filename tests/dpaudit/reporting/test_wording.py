@@ -208,7 +208,7 @@ def test_an_audit_alone_is_headed_by_what_was_attacked():
 def test_what_a_whole_curve_refutes_is_not_told_by_a_bound_below_it():
     said = headline(attacked(Claim.of(mu=1.0), refuted=True))
     assert said.details[0] == (
-        "It shows that μ = 1 and what follows from it is exceeded (confidence 95 %)."
+        "It shows that μ = 1, with everything that follows from it, is exceeded (confidence 95 %)."
     )
 
 
@@ -249,7 +249,7 @@ def test_an_attack_beyond_the_proof_takes_the_proof_off_the_first_screen(certifi
     said = headline(certificates["refuted"])
     assert said.odds.contradicted
     assert said.odds.proved is None
-    assert "what was attacked is not what the plan declares" in " ".join(said.details)
+    assert "so the attacked code does not follow the plan" in " ".join(said.details)
 
 
 def test_an_attack_within_the_proof_leaves_it(certificates):
@@ -259,7 +259,7 @@ def test_an_attack_within_the_proof_leaves_it(certificates):
     said = headline(held)
     assert not said.odds.contradicted
     assert said.odds.proved is not None
-    assert "is not contradicted by this attack" in " ".join(said.details)
+    assert "This attack does not contradict the proof" in " ".join(said.details)
 
 
 def test_exact_and_unbounded_refutations(certificates):

@@ -323,7 +323,7 @@ def test_a_regression_of_coarse_features_is_refused() -> None:
 def test_entries_that_are_added_as_they_are_are_added_exactly() -> None:
     """A sum in floats of finer steps could move by more than its parts."""
     ends = np.array([[0, 10**12], [-(10**12), 10**12]], dtype=object)
-    with pytest.raises(InputError, match="may be, so that sums are exact"):
+    with pytest.raises(InputError, match="are allowed, so that sums are exact"):
         regression(ends, Fraction(1, 10**12), weight=0.5)
     largest = regression(ends // 1000, Fraction(1, 10**9), weight=0.5).ends.max()
     assert int(largest) * 2**21 <= 2**53

@@ -116,7 +116,7 @@ def test_no_state_of_a_unit_keeps_whether_it_was_drawn(
     with held(tmp_path, rows, plan, columns=COLUMNS, functions=functions) as asked:
         data, ledger = asked.data, asked.ledger
         drawn = ledger.sample(data, at="drawn")
-        with pytest.raises(InputError, match="a state would keep who was drawn"):
+        with pytest.raises(InputError, match="a state would reveal who was drawn"):
             drawn.per_unit(counted, state="s", **limits)
         ledger.sum(drawn.per_unit(always, **limits), at="drawn")
         ledger.sum(data.per_unit(counted, state="s", **limits), at="all")

@@ -619,6 +619,6 @@ def test_a_process_that_cannot_be_made_is_said(tmp_path):
     with ExitStack() as stack:
         made = Workers(words, made_of([str(tmp_path / "slow.py")], [str(tmp_path)]), stack)
         with pytest.raises(
-            UnsupportedError, match=r"^the processes of functions cannot be made here\.$"
+            UnsupportedError, match=r"^this machine cannot make the processes of functions\.$"
         ):
             made.seal([])

@@ -126,15 +126,17 @@ def test_what_is_no_key_is_one_sentence(tmp_path, content):
     path = tmp_path / "odd.pem"
     path.write_bytes(content)
     for load in (load_public, lambda path: load_private(path, nobody)):
-        with pytest.raises(InputError, match=r"is not that half of a key, in PEM; give"):
+        with pytest.raises(
+            InputError, match=r"is not the half of a key that is needed here, in PEM; give"
+        ):
             load(path)
 
 
 def test_halves_are_not_mixed_up(tmp_path):
     _, public = new_key(tmp_path / "a.pem", None)
-    with pytest.raises(InputError, match="is not that half of a key"):
+    with pytest.raises(InputError, match="is not the half of a key that is needed here"):
         load_public(tmp_path / "a.pem")
-    with pytest.raises(InputError, match="is not that half of a key"):
+    with pytest.raises(InputError, match="is not the half of a key that is needed here"):
         load_private(public, nobody)
     with pytest.raises(InputError, match="does not exist"):
         load_public(Path("none.pem"))

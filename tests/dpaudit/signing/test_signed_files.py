@@ -93,7 +93,7 @@ def test_a_file_beside_its_signature_is_the_one_that_was_signed(call):
     words = ("verify", "c.json", "--signature", path, "--key", "ana.pub.pem")
     assert call(*words)[0] == 0
     Path("c.json").write_text(Path("c.json").read_text() + "\n")
-    call(*words).refuses("'c.json' is not, to the byte, the file that was signed.")
+    call(*words).refuses("'c.json' differs from the file that was signed.")
 
 
 def test_nothing_is_signed_that_does_not_follow(call):
@@ -142,7 +142,7 @@ def test_what_goes_together_is_told(call):
     call("verify", path, "--policy", "p.toml").refuses("no key is given")
     call("verify", "c.json", "--signature", path).refuses("no key is given")
     call("verify", "c.json", *key).refuses("envelope must have payload")
-    call("verify", path, "--key", "ana.pem").refuses("is not that half of a key")
+    call("verify", path, "--key", "ana.pem").refuses("is not the half of a key that is needed here")
     call("verify", path, *key, "--anchor", "a").refuses("without a ledger")
     call("verify", path, *key, "--ledger", "l.jsonl").refuses("does not exist")
     call("verify", path, *key, "--policy", "none.toml").refuses("does not exist")

@@ -87,7 +87,7 @@ COLUMNS = [
     ({"type": "int"}, "columns.x: type is 'int'; did you mean 'integer'"),
     ({"type": "integer"}, "range is missing; it must have two ends"),
     ({"type": "integer", "range": [9, 0]}, "the first end must be below the second"),
-    ({"type": "integer", "range": [0, 2**60]}, "take larger ones"),
+    ({"type": "integer", "range": [0, 2**60]}, "take larger steps"),
     ({"type": "integer", "range": [True, 9]}, "range is True; it must be a finite number"),
     ({"type": "integer", "range": [0, float("inf")]}, "range is inf; it must be a finite number"),
     ({"type": "integer", "range": [0.5, 9]}, "range is 0.5; it must be a multiple of the step 1"),

@@ -657,7 +657,7 @@ class TestNeighbours:
         assert wrong.exit_code == 1
         x = wrong.record.pair["x"]
         assert any(3.6 < end < 6 for end in (x, x + 1))
-        assert "one number moves by 1" in wrong.record.details["neighbours"]
+        assert "the pair moves one number by 1" in wrong.record.details["neighbours"]
         why = wrong.record.details["why_this_pair"]
         assert re.search(r"pairs made the code raise ([A-Z]\w+Error(, )?)+; less was", why)
 
@@ -699,7 +699,7 @@ class TestNeighbours:
         )
         moved = hunted("added", execution=SHORT)
         assert moved.exit_code == 0
-        assert moved.record.details["neighbours"].startswith("one number moves by 1; ")
+        assert moved.record.details["neighbours"].startswith("the pair moves one number by 1; ")
 
     def test_constants_of_the_code_are_tried_in_lists(self, hunted):
         assert hunted("seniors", execution=SHORT).exit_code == 1
@@ -737,7 +737,7 @@ class TestNeighbours:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({}, "no pair of .* is taken; give --pair"),
+            ({}, "the code accepts none of .* pairs; give --pair"),
             ({"data": "empty.json"}, "no neighbours under replace-one"),
             ({"data": "empty.json", "pair": ("0", "1")}, "--data is given with --pair"),
             ({"data": "none.json"}, "does not exist"),

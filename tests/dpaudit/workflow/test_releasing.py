@@ -134,7 +134,7 @@ def test_a_report_shows_numbers_with_intervals(released, tmp_path, ending):
     (first, *_) = certificate.run["results"][0]["rows"]
     for number in (first["value"], first["low"], first["high"]):
         assert str(int(number)) in shown
-    assert "Declared queries alone".lower() in shown.lower()
+    assert "Only declared queries".lower() in shown.lower()
     assert "counts of rows by ward" in shown
     assert "no code was tested" not in shown
     assert "releases by the mechanism" not in shown

@@ -154,9 +154,13 @@ Path({str(mark)!r}).touch()
     with pytest.raises(InputError, match="this is not a SealedSubject"):
         certify_entry(entry)
     assert not mark.exists()
-    with pytest.raises(InputError, match="is a SealedSubject, but its file does not show that"):
+    with pytest.raises(
+        InputError, match="is a SealedSubject, but one has to run its file to see this"
+    ):
         certify_entry(replace(entry, code=Code.REHEARSED))
-    with pytest.raises(InputError, match="is a SealedSubject, but its file does not show that"):
+    with pytest.raises(
+        InputError, match="is a SealedSubject, but one has to run its file to see this"
+    ):
         certify_target(entry.target, (), None, "best", rehearse=True)
 
 
@@ -168,9 +172,7 @@ def test_code_that_denies_what_it_is_later_fails(project: Path, tmp_path: Path) 
         "seen = [", f"{denial}        raise errors.OtherSubjectError('not I')\n        seen = ["
     )
     file.write_text(text)
-    with pytest.raises(
-        InputError, match=r"not I\. What was released before that stays charged \(releases: 1\)"
-    ):
+    with pytest.raises(InputError, match=r"not I\. Earlier releases stay charged \(releases: 1\)"):
         run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
 
 
@@ -301,7 +303,9 @@ def test_a_public_file_that_is_swapped_for_a_link_is_not_copied(
     (tmp_path / "hidden.csv").write_text(HIDDEN)
     assert public_files.read_public(tmp_path / "project", "in/prices.csv")[1].data == b"1"
     between(monkeypatch, public, swaps(public, tmp_path / "hidden.csv")[way], lambda: None)
-    with pytest.raises(InputError, match=r"'in/prices\.csv' is not a file beside the code"):
+    with pytest.raises(
+        InputError, match=r"'in/prices\.csv' is not a file in the folder of the code"
+    ):
         public_files.read_public(tmp_path / "project", "in/prices.csv")
 
 

@@ -164,4 +164,4 @@ def test_rows_that_noise_covers_are_a_finding_before_the_run(protected, finds):
     """Laplace noise of scale √2/(ε/2) in two columns, against 1/(2 protected): 1/8 at ε = 1."""
     study = OutsourcedStudy(epsilon=1.0, queries=400, protected=protected)
     assert [each.rule for each in study.findings()] == ["cannot-learn"] * finds
-    assert not finds or "no row is known from others" in study.findings()[0].message
+    assert not finds or "no row can be told from others" in study.findings()[0].message

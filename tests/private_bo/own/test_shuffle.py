@@ -121,7 +121,7 @@ def test_every_question_goes_to_one_of_all_users():
     assert len(server.trace) == len(ledger) == 60
     assert max(drawn.values()) > 1  # by chance at least once in 10^25 runs
     assert set(drawn) <= set(range(60))
-    with pytest.raises(InputError, match="users is 60, and as many have been drawn"):
+    with pytest.raises(InputError, match="users is 60, and that many have been drawn"):
         shuffler.draw()
 
 
@@ -142,10 +142,10 @@ def test_silence_is_the_middle_and_a_level_is_read_with_its_variance():
 def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
     server, shuffler, ledger = parties()
     question = server.ask()
-    with pytest.raises(InputError, match="answer comes before draw"):
+    with pytest.raises(InputError, match="answer is called before draw"):
         shuffler.answer(question, 1.0)
     shuffler.draw()
-    with pytest.raises(InputError, match="draw comes before the last user's answer"):
+    with pytest.raises(InputError, match="draw is called before the last user has answered"):
         shuffler.draw()
     for wrong, words in (
         (float("nan"), "NaN"),

@@ -106,8 +106,8 @@ class TunedTraining(Checked, Subject):
         whole = math.ceil(self.training_rows / self._batch_size)
         if whole != self.batches or int(1 / (1 / whole)) != whole:
             raise InputError(
-                f"batches is {self.batches}; {self.training_rows} training rows in batches of "
-                f"{self._batch_size} make another number, so choose a divisor."
+                f"batches is {self.batches}; {self.training_rows} training rows do not make that "
+                f"many batches of {self._batch_size}, so choose a divisor."
             )
 
     @property

@@ -152,8 +152,8 @@ def test_where_no_sum_is_noisy_any_share_counts_as_the_whole(mechanism, relation
     found, other = (compose(plan(each)).epsilon(1e-6).upper for each in (one, whole))
     assert found == pytest.approx(other, rel=1e-9)
     said = fallback(one)[0]
-    assert ("any share counts as the whole" in said) is (relation == AddRemove())
-    assert ("as known who is drawn" in said) is (relation != AddRemove())
+    assert ("any share of a unit's part as the whole" in said) is (relation == AddRemove())
+    assert ("knows who is drawn" in said) is (relation != AddRemove())
     assert fallback(use(Gaussian(1.0), sampling=MixtureSampling(SHARES, RATES))) is None
 
 

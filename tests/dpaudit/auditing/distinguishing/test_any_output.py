@@ -249,8 +249,8 @@ def last_bit(data, rng):
 
 WRONG = {
     negative_zero: "output",
-    noted: "it raises ValueError with one certain message",
-    grouped: "it raises ExceptionGroup with one certain message",
+    noted: "it raises ValueError with one particular message",
+    grouped: "it raises ExceptionGroup with one particular message",
     last_bit: "(last bits of output)[0]",
     hung_on_a_list: "output.source",
     hung_on_a_number: "output.source",
@@ -259,7 +259,7 @@ WRONG = {
     longer: "length of output ≤ 3",
     raises: "it raises ValueError",
     always_raises: "it raises KeyError",
-    message: "it raises KeyError with one certain message",
+    message: "it raises KeyError with one particular message",
     nan: "output[1] is NaN",
     text: "(numbers in output)[1]",
     member: "output holds 7",
@@ -364,7 +364,9 @@ async def awaited(data, rng):
     ],
 )
 def test_nothing_is_said_of_what_cannot_be_read(code, part):
-    with pytest.raises(InputError, match=f"^{part}.* holds what no test can read; return data"):
+    with pytest.raises(
+        InputError, match=f"^{part}.* holds something that no test can read; return data"
+    ):
         audit(code)
 
 

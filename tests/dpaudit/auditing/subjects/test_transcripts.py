@@ -242,7 +242,7 @@ def test_a_run_that_draws_its_samples_itself_cannot_be_attacked():
 
 def test_only_samples_that_a_theorem_covers_are_attacked():
     algorithm = sums(plan(FixedSizeSampling(3, UNITS)))
-    with pytest.raises(UnsupportedError, match="samples for which no theorem"):
+    with pytest.raises(UnsupportedError, match="whose theorem does not say"):
         find_hidden(algorithm, AuditPair(ROWS, LEFT), 0)
 
 

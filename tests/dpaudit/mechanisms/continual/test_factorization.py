@@ -554,7 +554,7 @@ def test_own_entries_are_those_of_the_known_factorisations():
         (lambda: OwnToeplitz(4, (1.0, 1.1)), "never increase"),
         (lambda: OwnToeplitz(4, (1.0, -0.1)), "not be negative"),
         (lambda: OwnToeplitz(4, (1.0, math.nan)), "coefficients is nan"),
-        (lambda: OwnToeplitz(4, (1.0, 0.1), inverse=True), "negative or 0 but for the first"),
+        (lambda: OwnToeplitz(4, (1.0, 0.1), inverse=True), "at most 0 after the first"),
         (lambda: OwnToeplitz(4, (1.0, -0.6, -0.6), inverse=True), "add up to at least 0"),
         (lambda: OwnToeplitz(4, (1.0,) * 10_001), "at most 10000"),
         (lambda: OwnMatrix(()), "rows has 0 rows"),
