@@ -263,15 +263,16 @@ def reach(setting: Setting, runs: int) -> str:
     """What audits of so many runs a side, and of more, can show at all."""
 
     def says(share: float, times: int = 1) -> str:
-        return f"{share:.0%} of it in at most {chance(setting, share, times * runs):.1%}"
+        return f"{share:.0%} in at most {chance(setting, share, times * runs):.1%}"
 
     some = ", ".join(says(share) for share in (0.4, 0.45, 0.5, 0.55))
     return (
-        "\nMore than that cannot be had of so many runs, whatever an audit computes: by the law of "
-        "the scores, and the test of Neyman and Pearson against the nearest mechanism of that ε "
-        f"(`audits/opacus/reachable.py`), a valid *free* bound of {runs} runs a side shows of the "
-        f"certified ε {some} of audits; half of it in every one is out of reach. With "
-        f"{2 * runs} runs {says(0.5, 2)}, with {5 * runs} runs {says(0.5, 5)}.\n"
+        "\nNo audit can show more with so many runs. This follows from the law of the scores and "
+        "the test of Neyman and Pearson against the nearest mechanism of that ε "
+        f"(`audits/opacus/reachable.py`): a valid *free* bound from {runs} runs on each side "
+        f"reaches this share of the certified ε in at most this share of audits: {some}. So no "
+        f"audit reaches half of it every time. With {2 * runs} runs a bound reaches "
+        f"{says(0.5, 2)}, and with {5 * runs} runs {says(0.5, 5)}.\n"
     )
 
 

@@ -239,7 +239,7 @@ def test_code_that_swallows_a_refusal_fails_too(here, capsys):
     observed("home_made.py:total", "--data", "rows.json", "-o", "plan.toml")
     declared(here / "plan.toml", sensitivity=100.0)
     assert observed("home_made.py:safe", "--data", "rows.json", "--plan", "plan.toml") == 1
-    assert "asked 1 times for what the plan does not declare" in capsys.readouterr().err
+    assert "asked 1 times for a release that the plan does not declare" in capsys.readouterr().err
 
 
 def test_a_script(here, capsys):
