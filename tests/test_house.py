@@ -254,3 +254,24 @@ def test_docstrings_refer_to_what_there_is():
             if target.rpartition(".")[2] not in names:
                 lost[name] = target
     assert lost == {}
+
+
+PLACEHOLDER = re.compile(r"\{\w+(\.\w+)+(![rs])?(:[^}]*)?\}|\{\w+![rs](:[^}]*)?\}")
+"""Of an f-string; a template that is formatted later has plain names."""
+
+
+def test_no_text_lacks_the_f_of_its_placeholders():
+    """An f-string that is broken into lines needs an f on each of them."""
+    raw = [
+        (name, child.value)
+        for name in sources()
+        for child in ast.walk(tree(name))
+        if isinstance(child, ast.Constant) and isinstance(child.value, str)
+    ]
+    programs = (">>> ", "import importlib.util")  # of a doctest, or of another process
+    lost = [
+        (name, text)
+        for name, text in raw
+        if PLACEHOLDER.search(text) and not any(each in text for each in programs)
+    ]
+    assert lost == []

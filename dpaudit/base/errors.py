@@ -6,7 +6,7 @@
     ├── InputError               a value from outside is wrong: field, value, remedy
     │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
     │   ├── OtherSubjectError    what is named holds data itself; no run of it can be sealed
-    │   ├── PublicError          the message tells public facts alone, whoever raised it
+    │   ├── PublicError          the message is shown in full, whoever raised it
     │   ├── TamperedError        a ledger or certificate does not match its own hashes
     │   └── JournalError         a journal cannot be written; nothing was drawn
     ├── InconclusiveError        the audit could not end: nothing is refuted, and nothing is well
@@ -36,9 +36,10 @@ class OtherSubjectError(InputError):
 
 
 class PublicError(InputError):
-    """What is wrong shows in public facts, and the message tells nothing else.
+    """The message tells public facts, and of a user's function which kind of error it raised where.
 
-    It is shown in full even where foreign code, which may hold private data, was on the way.
+    Kind and line may follow from the records of that function, and no words of the error do. The
+    message is shown in full even where foreign code, which may hold private data, was on the way.
     """
 
 

@@ -603,7 +603,7 @@ def _beside(findings: Iterable[Finding]) -> Known:
         if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
             why = (
                 "It is assumed that nothing done outside the ledger reveals anything about "
-                "anybody: see the note {each.rule!r}."
+                f"anybody: see the note {each.rule!r}."
             )
             return {Premise.ONE_DOOR: (Standing.ASSUMED, why)}
     return {}

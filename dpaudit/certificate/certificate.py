@@ -84,6 +84,7 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
 
     Raises:
         InputError: naming the first field that does not follow the schema.
+        TamperedError: if that is so since it was written.
     """
     from jsonschema import Draft202012Validator
 
@@ -98,6 +99,8 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
     errors = Draft202012Validator(certificate_schema(version)).iter_errors(record)
     first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
     if first is not None:
+        if "digest" in record:
+            _check_digest(record)
         place = ".".join(map(str, first.absolute_path)) or "certificate"
         message = first.message if len(first.message) <= 160 else first.message[:157] + "..."
         raise InputError(f"{place} does not follow the schema: {message}.")
@@ -372,10 +375,14 @@ def _read(kind: type[_Part], record: Mapping[str, Any] | None) -> _Part | None:
     return None if record is None else kind.from_dict(record)
 
 
-def _check_hashes(record: Mapping[str, Any]) -> None:
+def _check_digest(record: Mapping[str, Any]) -> None:
     rest = {name: value for name, value in record.items() if name != "digest"}
     if files.digest(rest) != record["digest"]:
         raise TamperedError("certificate was edited: its digest does not match its content.")
+
+
+def _check_hashes(record: Mapping[str, Any]) -> None:
+    _check_digest(record)
     if Plan.from_dict(record["plan"]).hash != record["plan_hash"]:
         raise TamperedError("certificate was edited: plan_hash does not match the plan.")
 

@@ -60,6 +60,16 @@ class Stream(Uncopied):
         """How many arrays of the shape of a step the noise keeps."""
         return self._sums.noise.state_arrays
 
+    def require(self, value: ArrayLike) -> None:
+        """Refuse a step that :meth:`add` would refuse, whoever contributes; nothing is counted.
+
+        Raises:
+            InputError: as :meth:`add` does.
+            ClosedLedgerError: if the ledger belongs to another process.
+        """
+        self._door.require_own_process()
+        self._sums.require(validate.private(value))
+
     def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
         """Count one more value and release the prefix sum.
 

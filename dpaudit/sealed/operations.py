@@ -24,6 +24,7 @@ from dpaudit.base.applications import offered
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError, PlanMismatchError
 from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import clips
+from dpaudit.ledger.units import DistinctNames
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.choice import Choice
@@ -116,6 +117,7 @@ class Operations:
         self._sample: dict[str, Sample] = {}
         self._functions = functions
         self._groups: dict[str, str] = {}
+        self._streams: dict[int, Steps] = {}
         self._are_alike = are_alike(plan)
         self.owner: dict[str, Any] = {}
         self._told = 0
@@ -537,13 +539,11 @@ class Operations:
 
         return self.both(release)
 
-    def names(self, side: Side, invocation: Invocation) -> list[str]:
+    def names(self, side: Side, invocation: Invocation) -> DistinctNames:
         """Of all units, from which a sample is drawn; in a trial, of as many as are declared."""
-        found = side.store.units()
         if side is self.real:
-            return found
-        population = getattr(invocation.sampling, "population", 0)
-        return [*found, *(f"without rows {n}" for n in range(len(found), population))]
+            return side.names()
+        return side.names(getattr(invocation.sampling, "population", 0))
 
     def sample(self, request: Mapping[str, Any]) -> Any:
         """The rows, or the numbers, of units that are drawn for one release."""
@@ -584,7 +584,8 @@ class Operations:
 
         def release(side: Side) -> None:
             opened = side.ledger.stream(own, shape, at=at)
-            side.streams[number] = Steps(opened, invocation, shape)
+            if side is self.real:
+                self._streams[number] = Steps(opened, invocation, shape)
 
         self.both(release)
         return number
@@ -592,19 +593,24 @@ class Operations:
     def add(self, request: Mapping[str, Any]) -> Any:
         """The next sum of a continual release."""
         vectors, number = self._vectors(request), message_field(request, "stream", int)
-        if number not in self.real.streams:
+        steps = self._streams.get(number)
+        if steps is None:
             raise InputError("there is no such stream.")
         if vectors.rows.sample is not None:
             raise PlanMismatchError("a stream cannot add a sample.")
-        steps = self.real.streams[number]
         if math.prod(vectors.shape) != math.prod(steps.shape):
             raise InputError(
                 f"the vectors have shape {vectors.shape}; the stream has {steps.shape}."
             )
         given = request.get("units")
         units = None if given is None else self._asked_units(given)
-        steps.name(units)
-        return self.both(lambda side: side.streams[number].add(side.store, vectors, units))
+        steps.require_named(units)
+
+        def release(side: Side) -> Any:
+            step = steps.add if side is self.real else steps.try_step
+            return step(side.store, vectors, units)
+
+        return self.both(release)
 
     def tell_owner(self, request: Mapping[str, Any]) -> None:
         """A number that the owner of the data alone reads; nothing is answered."""

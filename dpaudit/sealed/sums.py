@@ -5,7 +5,7 @@ One side of a run is the real table with its ledger; others have no rows, or mad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,7 @@ from dpaudit.ledger import FloatNoise, Ledger, SecureNoise
 from dpaudit.ledger.bounding import bounded_total
 from dpaudit.ledger.entry import NoiseBackend, SizedNoise
 from dpaudit.ledger.stream import Stream
-from dpaudit.ledger.units import Units
+from dpaudit.ledger.units import DistinctNames, Units
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.continual.release import Continual
@@ -35,14 +35,21 @@ class Side:
     Attributes:
         store: the rows, or none.
         ledger: of the plan.
-        streams: open ones, by their number.
-        trainings: of an application, likewise.
+        trainings: of an application, by their number.
     """
 
     store: Store
     ledger: Ledger
-    streams: dict[int, Steps] = field(default_factory=dict)
     trainings: dict[int, Any] = field(default_factory=dict)
+    _names: dict[int, DistinctNames] = field(default_factory=dict)
+
+    def names(self, population: int = 0) -> DistinctNames:
+        """Of all units, from which a sample is drawn; with others, as many as there are to be."""
+        if population not in self._names:
+            found = self.store.units()
+            others = (f"without rows {n}" for n in range(len(found), population))
+            self._names[population] = DistinctNames.of([*found, *others])
+        return self._names[population]
 
     def total(self, vectors: Vectors) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Numbers of the rows, and the codes of their units."""
@@ -84,46 +91,61 @@ class Steps:
     def add(self, store: Store, vectors: Vectors, units: Sequence[str] | None) -> NDArray[Any]:
         """Release the sum so far with the bounded parts of those units that may take part."""
         step = self.stream.taken
+        total, codes = self._step(store, vectors, units, self.taken)
+        released = self.stream.add(total)
+        for code in codes:
+            self.taken.setdefault(code, []).append(step)
+        for name in units or ():
+            self.named.setdefault(name, []).append(step)
+        return released
+
+    def try_step(self, store: Store, vectors: Vectors, units: Sequence[str] | None) -> None:
+        """Refuse a step of a table that is tried, as it would be refused of the real one."""
+        self.stream.require(self._step(store, vectors, units, {})[0])
+
+    def _step(
+        self,
+        store: Store,
+        vectors: Vectors,
+        units: Sequence[str] | None,
+        taken: Mapping[int, list[int]],
+    ) -> tuple[NDArray[Any], set[int]]:
+        """What one step adds, and the codes of the units that take part."""
         may: set[int] = set()
 
         def those(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
             listed = np.unique(codes).tolist() if units is None else store.codes_of(units)
-            may.update(each for each in listed if self._may(self.taken.get(each, []), step))
+            may.update(each for each in listed if self._may(taken.get(each, [])))
             return np.isin(codes, list(may))
 
         total = total_by_sensitivity(store, vectors, self.invocation, those).reshape(self.shape)
         if getattr(self.invocation.mechanism, "is_symmetric", False):
             total = (total + total.T) / 2  # no part becomes longer, and no row can end the run
-        released = self.stream.add(total)
-        for code in may:
-            self.taken.setdefault(code, []).append(step)
-        return released
+        return total, may
 
-    def name(self, units: Sequence[str] | None) -> None:
-        """Note who is named for the next step: public facts, from which steps of a unit follow.
+    def require_named(self, units: Sequence[str] | None) -> None:
+        """Refuse units of the next step: public facts, from which all steps of a unit follow.
 
         Raises:
             InputError: if none is named where the plan declares that steps are fixed.
             PlanMismatchError: if one is named for more steps than are declared, or too soon.
         """
-        mechanism, step = self.invocation.mechanism, self.stream.taken
         if units is None and is_of_fixed_steps(self.invocation):
             raise InputError(
                 f"{self.invocation.describe()} declares fixed_steps; name the units of each step."
             )
         for name in units or ():
-            before = self.named.setdefault(name, [])
-            if not self._may(before, step):
+            if not self._may(self.named.get(name, [])):
                 raise PlanMismatchError(
                     f"{shown(name)} is named for more steps than {self.invocation.describe()} "
-                    f"declares; {mechanism.kind} lets it take part in fewer, or further apart."
+                    f"declares; {self.invocation.mechanism.kind} lets it take part in fewer, or "
+                    "further apart."
                 )
-            before.append(step)
 
-    def _may(self, before: list[int], step: int) -> bool:
+    def _may(self, before: list[int]) -> bool:
         mechanism = self.invocation.mechanism
         assert isinstance(mechanism, Continual)
-        return mechanism.may_take_part([*before, step])
+        return mechanism.may_take_part([*before, self.stream.taken])
 
 
 def is_of_fixed_steps(invocation: Invocation) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,20 @@ from dpaudit.tables.schema import Column, Kind
 _ROWS_OF_UNIT = 4
 _EMPTY = 0.02
 """Share of values that are missing."""
+
+
+@dataclass(frozen=True)
+class _MadeUp(CsvFile):
+    """A CSV file whose columns have names of any source: of a CSV file they are a line.
+
+    Attributes:
+        names: in the order of the file.
+    """
+
+    names: tuple[str, ...] = ()
+
+    def _header(self) -> list[str]:
+        return [*self.names]
 
 
 def made_up(
@@ -45,9 +60,9 @@ def made_up(
     path = folder / "synthetic.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(names)
+        writer.writerow(range(len(names)))  # the line of a header, which is not read
         writer.writerows(zip(units, *drawn, strict=True))
-    return CsvFile(path)
+    return _MadeUp(path, names=tuple(names))
 
 
 def _values(column: Column, rows: int, rng: np.random.Generator) -> list[Any]:

@@ -219,7 +219,15 @@ def test_forgeries_with_a_fitting_digest_are_detected(change, message):
 )
 def test_bad_structure_is_named(change, message):
     with pytest.raises(InputError, match=message):
-        Certificate.from_dict(tampered(**change))
+        Certificate.from_dict(resealed(tampered(**change)))
+
+
+def test_a_file_that_was_edited_is_told_as_such_whatever_its_structure():
+    """Else whoever misspelt a key would read what a validator says of a whole record."""
+    record = tampered()
+    record["gaurantee"] = record.pop("guarantee")
+    with pytest.raises(TamperedError, match="its digest does not match"):
+        Certificate.from_dict(record)
 
 
 def test_bad_files(tmp_path):

@@ -62,7 +62,7 @@ from dpaudit.mechanisms.continual import BinaryTree
 from dpaudit.plan import Relation
 from dpaudit.sealed.operations import Operations
 from dpaudit.sealed.sealable import require_population
-from dpaudit.sealed.sums import are_wider
+from dpaudit.sealed.sums import Steps, are_wider
 
 PERSON = PrivacyUnit("person")
 RELATIONS = [AddRemove(), ReplaceOne(), ZeroOut()]
@@ -592,6 +592,29 @@ def test_a_unit_is_named_for_no_more_steps_than_declared(tmp_path: Path) -> None
         with pytest.raises(PlanMismatchError, match="more steps"):
             stream.add(ones, units=["a"])
         assert [float(step.value) for step in asked.steps] == [0.5, 0.5, 0.5]
+
+
+def test_a_step_that_was_refused_is_none_of_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the table that was tried before nor the unit that was named has taken it."""
+    plan = streamed(ReplaceOne(), lambda **f: ContinualGaussian(sigma=1.0, fixed_steps=True, **f))
+    with held(tmp_path, [{"who": "a", "age": "1"}], plan, roster=[*"abcd"]) as asked:
+        stream, ones = asked.ledger.stream((), at="s"), asked.data.vector("age * 0.5")
+        tried = iter([True, False])
+        own = Steps.try_step
+
+        def refuse(steps: Steps, *given: Any) -> None:
+            own(steps, *given)
+            if not next(tried, True):
+                raise InputError("it fails.")
+
+        monkeypatch.setattr(Steps, "try_step", refuse)
+        with pytest.raises(InputError, match="it fails"):
+            stream.add(ones, units=["a"])
+        for name in "ababcd":
+            stream.add(ones, units=[name])
+        assert len(asked.steps) == 6
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from engine_tables import (
     truth,
     written,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.base.errors import InputError
@@ -38,6 +38,7 @@ from dpaudit.tables.expressions import Expression
 from dpaudit.tables.measures import Aggregate, Measure, Selection
 from dpaudit.tables.release_file import read_release
 from dpaudit.tables.schema import Column, Kind, Shape
+from dpaudit.tables.synthetic import made_up
 from dpaudit.workflow.releasing import release_table
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'tables' is missing")
@@ -368,3 +369,24 @@ class TestFiles:
         rows = [(f"u{n}", "x" * 1000, *[None] * 4) for n in range(3000)]
         with pytest.raises(InputError, match="too little memory or room"):
             found_of(written(tmp_path / "t.csv", rows))
+
+
+@once
+@given(
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+        min_size=2,
+        max_size=3,
+        unique_by=str.casefold,
+    )
+)
+@example(names=["who", "age\n(years)"])
+@example(names=["\ufeffwho", '"'])
+def test_made_up_rows_have_columns_of_any_name(names, folder):
+    """A sealed run is tried on them, whatever the source is."""
+    unit, *others = names
+    layout = duck.Layout(
+        unit, tuple(Column(name, Shape(Kind.INTEGER, low=0, high=9)) for name in others)
+    )
+    source = made_up(layout, 40, np.random.default_rng(0), folder)
+    assert found_of(source, layout, MEASURES[:1]).rows["rows"] == 40
