@@ -731,9 +731,7 @@ def cut_off(m: Fields, moved: Fraction) -> Uses:
     Losses are at most e but beyond u, where there is δ = (e^−(u−e) − e^−u)/2(1 − e^−u).
     """
     e, u = (Fraction(each / m["scale"]) for each in (moved, m["bound"]))
-    stop(
-        e > u, "there is no rule for truncated noise if the shift exceeds its bound.", MissingError
-    )
+    stop(e > u, "there is no rule for truncated noise shifted beyond its bound.", MissingError)
     ends = [exp(*each.as_integer_ratio(), 1200) for each in (e, u)]
     beyond = Fraction(ends[0][1] - (1 << 1200), 2 * max(ends[1][0] - (1 << 1200), 1))
     return use("response", e, min(beyond, Fraction(1)))

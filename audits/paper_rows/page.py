@@ -24,14 +24,16 @@ HEADS = ("row", "statement", "what came out", "verdict", "command")
 UNDECIDED = (Verdict.NO_DATA, Verdict.NOT_FOUND, Verdict.NOT_RUN)
 """Of what neither runs nor computations decided anything."""
 NOTES = (
-    "One row for each theorem, lemma, algorithm, table and panel. A verdict follows from the "
-    "numbers by a rule in the code, which the row states; nobody types it. “Improved” is a claim "
-    "that holds with a better number, or what a paper leaves open; “refuted” is a claim on "
-    "privacy or noise that a proof or a counterexample shows false. “False or empty as printed” is "
-    "a statement that its own numbers, a computation or its own conditions contradict, or that "
-    "says nothing at the size of the experiments; “underspecified” one whose settings are not "
-    "printed, and that ours do not show; “data not at hand” says itself; “not found” is what did "
-    "not come out here, with the difference that would have, whosever fault it is.",
+    "There is one row for each theorem, lemma, algorithm, table and panel. A rule in the code "
+    "derives the verdict from the numbers, and the row states the rule; no verdict is entered by "
+    "hand. “Improved”: a claim that holds with a better number, or a question that a paper leaves "
+    "open and that is answered here. “Refuted”: a claim on privacy or noise that a proof or a "
+    "counterexample shows to be false. “False or empty as printed”: a statement that contradicts "
+    "its own numbers, a computation or its own conditions, or that says nothing at the size of "
+    "the experiments. “Underspecified”: a statement whose settings are not printed, and that our "
+    "settings do not show. “Data not at hand”: the data of the statement are not available here. "
+    "“Not found”: a statement that was not reproduced here, for whatever reason; the row states "
+    "which difference would have been found.",
     "Errors are standard errors of the mean; differences are paired, trial by trial, on the same "
     "problems and seeds. A number without an error is computed. Where a paper leaves a setting "
     "out, ours is stated with the experiment.",

@@ -166,10 +166,7 @@ def require_law(pair: DominatingPair) -> None:
         UnsupportedError: if its law is unknown.
     """
     if not pair.has_law:
-        raise UnsupportedError(
-            "only a bound on its ρ is known; amplification by sampling needs the whole law of "
-            "its loss."
-        )
+        raise UnsupportedError("sampling needs the whole law of its loss, not only a bound on ρ.")
 
 
 def unbounded(parts: Sequence[Term]) -> list[str]:

@@ -434,10 +434,7 @@ def _sealed(plan: Plan, run: Mapping[str, Any] | None, seal: SealRecord) -> Know
     )
     known = _of_table(plan, run, told, public)
     if seal.functions:
-        own = (
-            f"Each value comes from a process that holds only the rows of one {plan.unit} and has "
-            "no clock."
-        )
+        own = f"A process with only the rows of one {plan.unit}, and no clock, makes each value."
         known[Premise.OWN_VALUES] = (Standing.ENFORCED, own)
     if known[Premise.SAMPLING][0] is Standing.ENFORCED:
         why = f"{by} The ledger of another process drew each sample; the code holds a handle of it."

@@ -324,8 +324,7 @@ class BayesSuccess(Risk):
         if Fraction(self.success) < self._sure:
             raise InputError(
                 f"success is {self.success:g}; at prior {self.prior:g} a guess without any output "
-                f"is right with probability {float(self._sure):g}, so success must be at least "
-                "that."
+                f"is right with {float(self._sure):g}, so success must be at least that."
             )
 
     def __str__(self) -> str:

@@ -308,8 +308,7 @@ def _check_assumptions(certificate: Certificate) -> None:
                     f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it "
                     f"is {own.standing}."
                     if name == "standing"
-                    else f"{name} of the assumption {str(stated.premise)!r} does not follow from "
-                    "the certificate."
+                    else f"{name} of the assumption {str(stated.premise)!r} does not follow."
                 )
 
 

@@ -299,10 +299,7 @@ class StableHistogram(Mechanism):
             return threshold > 1 and cls(scale, threshold, key_sensitivity)._told <= most
 
         if not holds(_MOST):
-            raise InputError(
-                f"delta is {delta:g}; it is too small, because no threshold reaches it at scale "
-                f"{scale:g}."
-            )
+            raise InputError(f"delta is {delta:g}; it is too small for scale {scale:g}.")
         return cls(scale, first_float(holds, _MOST), key_sensitivity)
 
     # -- privacy ---------------------------------------------------------------------------------

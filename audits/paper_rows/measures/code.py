@@ -46,5 +46,8 @@ def tests(records: Records, nodes: Sequence[str], future: bool) -> Measurement:
     )
     yes = Verdict.IMPROVED if future else Verdict.REPRODUCED
     names = ", ".join(paths)
-    because = f"The code beside a transcription of its own, or beside what must hold: {names}."
+    because = (
+        "Tests compare the code with a transcription of the paper, or with a property that must "
+        f"hold: {names}."
+    )
     return judge(passed == len(words), numbers, because, yes=yes)

@@ -398,7 +398,7 @@ def less_regret(records: Records, experiment: str, order: list[str]) -> Measurem
     seen = _Seen.of(records, experiment)
     steps = [seen.less(b, a) for a, b in pairwise(order)]
     because = (
-        "Reproduced where each has less regret than the one before, by two paired errors, "
+        "Counts as reproduced if each has less regret than the one before, by two paired errors, "
         f"{seen.when}."
     )
     missed = [step for step in steps if not step.below]
@@ -449,8 +449,8 @@ def clip(records: Records, experiment: str, best: float) -> Measurement:
     next_ = seen.less(cells[0], cells[1])
     equal = next_.ours == next_.error == 0.0
     because = (
-        f"Reproduced where the smallest and the largest S have more regret than {middle}, by two "
-        f"paired errors. The least regret is at {min(cells, key=seen.mean)}."
+        f"Counts as reproduced if the smallest and the largest S have more regret than {middle}, "
+        f"by two paired errors. The least regret is at {min(cells, key=seen.mean)}."
     )
     if equal:
         because += (
@@ -469,9 +469,9 @@ def trend(records: Records, experiment: str, order: list[str]) -> Measurement:
     whole = seen.less(order[-1], order[0])
     holds = whole.below and not any(step.above for step in steps)
     because = (
-        f"Reproduced where regret {seen.when} rises at no step, and falls from the first to the "
-        "last, both by two paired errors. A cell of another name is the algorithm at its own "
-        "settings."
+        f"Counts as reproduced if regret {seen.when} rises at no step, and falls from the first "
+        "to the last, both by two paired errors. A cell of another name is the algorithm at its "
+        "own settings."
     )
     return judge(holds, [*seen.all(order), *steps, whole], because, undecided=[whole])
 
@@ -496,7 +496,7 @@ def parts(records: Records, experiment: str) -> Measurement:
     whole, seen = "FTS-DE, P = 4", _Seen.of(records, experiment)
     found = [seen.less(whole, part) for part in (FLAT, SCATTERED)]
     numbers = [*seen.all((whole, FLAT, SCATTERED, "FTS")), *found]
-    because = "Reproduced where both parts together beat each alone, by two paired errors."
+    because = "Counts as reproduced if both parts together beat each alone, by two paired errors."
     missed = [each for each in found if not each.below]
     return judge(not missed, numbers, because, undecided=missed)
 
@@ -509,8 +509,8 @@ def regions(records: Records, experiment: str) -> Measurement:
     middle = min(order[1:3], key=seen.mean)
     ends = [seen.less(middle, end) for end in (order[0], order[-1])]
     because = (
-        "Reproduced where some P between 1 and 8 has less regret than both, a trade-off, by two "
-        f"paired errors; the least regret is that of {best}."
+        "Counts as reproduced if some P between 1 and 8 has less regret than both, a trade-off, "
+        f"by two paired errors; the least regret is that of {best}."
     )
     missed = [each for each in ends if not each.below]
     return judge(not missed, [*seen.all(order), *ends], because, undecided=missed)
@@ -530,7 +530,8 @@ def heterogeneous(records: Records) -> Measurement:
     return judge(
         (not slow.above or ratio <= 1.1) and not fast.above and not faster.above,
         numbers,
-        "Reproduced where FTS-DE is within 10 % of TS or two errors, and a faster decay no worse.",
+        "Counts as reproduced if FTS-DE is within 10 % of TS or two errors, and a faster decay "
+        "no worse.",
     )
 
 
@@ -543,7 +544,9 @@ def robust(records: Records, cells: list[str]) -> Measurement:
         less = Number.less(f"{name} less {base}, paired", record, name, base)
         numbers.append(less)
         holds &= abs(less.ours) <= max(ERRORS * less.error, 0.2 * record.cell(base).regret[0])
-    because = "Reproduced where no choice changes regret by more than a fifth, or two errors."
+    because = (
+        "Counts as reproduced if no choice changes regret by more than a fifth, or two errors."
+    )
     return judge(holds, numbers, because)
 
 

@@ -324,9 +324,10 @@ def growth(records: Records, cell: str, limit: float) -> Measurement:
     return judge(
         below[0],
         numbers,
-        f"Reproduced where the exponent with which regret grows up to T = 1024 is below {limit:g} "
-        "by two errors with the width of Theorem 1, of which the statement speaks. With 0.1 of the "
-        f"posterior's width it {'is' if below[1] else 'is not'}. Of larger T nothing follows.",
+        "Counts as reproduced if the exponent with which regret grows up to T = 1024 is below "
+        f"{limit:g} by two errors with the width of Theorem 1, of which the statement speaks. "
+        f"With 0.1 of the posterior's width it {'is' if below[1] else 'is not'}. Of larger T "
+        "nothing follows.",
         no=Verdict.AS_PRINTED,
     )
 
@@ -350,14 +351,14 @@ def _ordered(records: Records, names: list[str], because: str) -> Measurement:
 def figure_1(records: Records, noise: str) -> Measurement:
     """Regret against α."""
     names = [figure_label(noise, alpha, 0.1) for alpha in ALPHAS] + [NON_PRIVATE]
-    because = "Reproduced where regret never rises with α by more than two paired errors."
+    because = "Counts as reproduced if regret never rises with α by more than two paired errors."
     return _ordered(records, names, because)
 
 
 def figure_2(records: Records, noise: str) -> Measurement:
     """Regret against β."""
     names = [figure_label(noise, 1.0, beta) for beta in BETAS]
-    because = "Reproduced where regret never rises with β by more than two paired errors."
+    because = "Counts as reproduced if regret never rises with β by more than two paired errors."
     return _ordered(records, names, because)
 
 
@@ -401,7 +402,7 @@ def table_1(records: Records, function: str) -> Measurement:
     return judge(
         rises[Noise.PAPER],
         numbers,
-        "Reproduced where regret rises with every fall of α, by two paired errors, with the "
+        "Counts as reproduced if regret rises with every fall of α, by two paired errors, with the "
         f"paper's noise; with calibrated noise it {'does' if rises[Noise.TIGHT] else 'does not'}. "
         "Scale, decision sets and kernels are not printed, so that the figures themselves cannot "
         "be compared.",

@@ -382,11 +382,13 @@ def panel(records: Records, letter: str) -> Measurement:
     return judge(
         learnt and most <= _COMPETITIVE,
         numbers,
-        f"Reproduced where something is learnt, and MoMA has at most {100 * _COMPETITIVE:.0f} % of "
-        "the regret of the better of the others, by two paired errors; here it is at most "
-        f"{100 * most:.0f} %. The best of the three has {share:.0f} % of the regret of uniform play"
+        "Counts as reproduced if something is learnt, and MoMA has at most "
+        f"{100 * _COMPETITIVE:.0f} % of the regret of the better of the others, by two paired "
+        f"errors; here it is at most {100 * most:.0f} %. The best of the three has {share:.0f} % "
+        "of the regret of uniform play"
         + ("." if learnt else ": nothing is learnt that could be compared.")
-        + " How wide the paper plays, and k, are not printed: each has its best width of six here.",
+        + " The paper prints neither its widths nor k; here each algorithm has the best of six "
+        "widths.",
         no=Verdict.UNDERSPECIFIED,
         undecided=[] if more.above else [more],
     )
@@ -427,8 +429,9 @@ def sub_weibull(records: Records) -> Measurement:
         good, empty = good and shown, empty and (shown or longer)
     numbers.append(Number("T from which (ln T)² is less than T^{1/4}", _CROSSING))
     because = (
-        "Reproduced where regret is below that of uniform play, and grows with an exponent below "
-        "0.9; empty at θ = 2, where (ln T)^θ is more than the t^{1/4} that it is to better."
+        "Counts as reproduced if regret is below that of uniform play, and grows with an "
+        "exponent below 0.9; empty at θ = 2, where (ln T)^θ is more than the t^{1/4} that it "
+        "is to better."
     )
     return judge(good, numbers, because, no=Verdict.AS_PRINTED if empty else Verdict.NOT_FOUND)
 

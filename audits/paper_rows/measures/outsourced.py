@@ -280,9 +280,9 @@ def table(records: Records, data: str, exponent: float) -> Measurement:
     found = [_chance(cell, printed) for cell, (_, printed) in zip(cells, row, strict=True)]
     least, r = min((chance, r) for chance, (r, _) in zip(found, row, strict=True))
     because = (
-        f"Reproduced where each printed mean of {_PRINTED} runs could be one of ours, at 5 % for "
-        "the table. By runs that are drawn from ours, such a mean is as far from ours as the "
-        f"printed one with probability {least:.2g} at r = {r}, where that is least; 5 % over "
+        f"Counts as reproduced if each printed mean of {_PRINTED} runs could be one of ours, at 5 "
+        "% for the table. By runs that are drawn from ours, such a mean is as far from ours as "
+        f"the printed one with probability {least:.2g} at r = {r}, where that is least; 5 % over "
         f"{len(row)} is {_RARE / len(row):.2g}.{_SAID[data]}"
     )
     return judge(least * len(row) >= _RARE, numbers, because, no=_UNLIKE[data])
@@ -330,7 +330,7 @@ def inflation(records: Records, data: str) -> Measurement:
             what = f"regret at r = {r} less at r = {max(kept)}, ε = e^{exponent:g}"
             numbers.append(Number.less(what, record, label(exponent, r), base))
             holds &= numbers[-1].above
-    because = "Reproduced where every inflated r has more regret, by two paired errors."
+    because = "Counts as reproduced if every inflated r has more regret, by two paired errors."
     return judge(holds and bool(numbers), numbers, because)
 
 

@@ -157,10 +157,7 @@ def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None
     if relation.replaces or isinstance(relation, ZeroOut):
         # The sensitivity does not bound the change when a unit drops out of the sample.
         return KnownParticipation(sampling.rate)
-    raise refusal(
-        invocation,
-        "no dominating pair is known for it with sampling, so declare it without sampling.",
-    )
+    raise refusal(invocation, "no dominating pair is known, so declare it without sampling.")
 
 
 @amplification.register(MixtureSampling)

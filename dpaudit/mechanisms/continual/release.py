@@ -229,10 +229,7 @@ class Continual(Stepwise):
     def node_noise(self, released: ArrayLike, value: NDArray[Any]) -> Floats:
         """The node noise that explains one release."""
         if not self.factorization.is_square:
-            raise UnsupportedError(
-                f"{self.kind} does not reveal its node noise with that factorisation; use one "
-                "with a square matrix."
-            )
+            raise UnsupportedError(f"with that factorisation, {self.kind} hides its node noise.")
         return self._whitened(np.asarray(released)[None], value)[0]
 
 
