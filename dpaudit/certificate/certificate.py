@@ -392,8 +392,7 @@ def _check_derived(stated: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for name in stated.keys() & {"scope", "foreign"}:
         if stated[name] != known[name]:
             raise TamperedError(
-                f"{name} is {shown(stated[name])}; by plan, guarantee and rehearsal it must be "
-                f"{shown(known[name])}."
+                f"{name} is {shown(stated[name])}; it must be {shown(known[name])}."
             )
 
 

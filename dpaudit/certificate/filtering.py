@@ -86,8 +86,7 @@ class FilterRecord(Record):
             known_as = declared.get(at)
             if known_as is None or type(times) is not int or not 0 < times <= known_as.releases:
                 raise InputError(
-                    f"filtered.admitted has {shown(times)} at {shown(at)}; it must be at most what "
-                    "the plan declares there."
+                    f"filtered.admitted has {shown(times)} at {shown(at)}; the plan declares less."
                 )
             try:
                 anew.admit(replace(known_as, count=times, total=times))

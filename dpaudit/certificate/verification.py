@@ -82,8 +82,7 @@ def verify(certificate: Certificate) -> None:
         lower, tested = audit.epsilon_lower or 0.0, audit.claim_epsilon
         if not audit.refuted and lower > tested and not _close(lower, tested):
             raise TamperedError(
-                f"an audit shows ε ≥ {lower:g} against {tested:g} and is recorded as not refuting "
-                "it."
+                f"an audit shows ε ≥ {lower:g} against {tested:g}, recorded as not refuting it."
             )
     _check_findings(certificate, again)
     _check_run(certificate)
@@ -119,8 +118,7 @@ def _check_release(certificate: Certificate) -> None:
         own = is_own(each.mechanism) and each.mechanism.kind in _OF_RELEASES
         if not (known and plain and own):
             raise TamperedError(
-                f"release is stated, but {shown(each.at)} of the plan belongs to none of its "
-                "queries."
+                f"release is stated, but {shown(each.at)} of the plan is in none of its queries."
             )
 
 

@@ -370,8 +370,7 @@ class TruncatedLaplace(AdditiveNoise):
         super().__post_init__()
         if not self.bound / self.scale >= _SHORTEST:
             raise InputError(
-                f"bound is {self.bound}; it must be at least scale / 2^30, {self.scale * _SHORTEST}"
-                "."
+                f"bound is {self.bound}; it must be at least scale/2^30, {self.scale * _SHORTEST}."
             )
 
     @classmethod
@@ -487,8 +486,7 @@ class Staircase(AdditiveNoise):
         """
         if checked_sensitivity(sensitivity) > self.width:
             raise InputError(
-                f"sensitivity is {sensitivity}; staircase noise of that width takes at most "
-                f"{self.width}."
+                f"sensitivity is {sensitivity}; this staircase noise takes at most {self.width}."
             )
         if sensitivity == 0:
             return costless_pair()

@@ -215,8 +215,7 @@ def _log_race(exponents: Floats, noise: Noise) -> Floats:
         return softmax
     if exponents.size > _MOST_CANDIDATES:
         raise UnsupportedError(
-            f"value has {exponents.size} utilities; the law of a noisy maximum is computed for at "
-            f"most {_MOST_CANDIDATES}."
+            f"value has {exponents.size} utilities; this choice takes at most {_MOST_CANDIDATES}."
         )
     low, share = (0.0, 1.0) if noise is Noise.EXPONENTIAL else (-_FAR, 0.5)
     v, weight = panels(low, math.log(exponents.size) + _FAR, exponents)

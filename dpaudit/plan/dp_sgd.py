@@ -132,8 +132,7 @@ class _Sizes:
         if self.steps is not None and self.epochs is None:
             if phases > 1:
                 raise InputError(
-                    f"steps is {self.steps} for a schedule of {phases} phases; give the steps of "
-                    "each phase."
+                    f"steps is {self.steps} for a schedule of {phases} phases; give steps for each."
                 )
             return [validate.integer_at_least(1, steps=self.steps)]
         epochs = self.epochs

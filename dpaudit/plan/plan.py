@@ -58,10 +58,7 @@ class Plan(Displayed, Record):
                 )
         units = sorted({str(invocation.unit) for invocation in self.invocations})
         if len(units) > 1:
-            raise InputError(
-                f"plan mixes the units {' and '.join(units)}; a guarantee protects one kind "
-                "of unit."
-            )
+            raise InputError(f"plan mixes the units {' and '.join(units)}; declare one of them.")
 
     @classmethod
     def of(cls, *invocations: Invocation) -> Plan:

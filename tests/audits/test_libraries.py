@@ -245,7 +245,7 @@ def test_no_right_pipeline_is_accused_and_enough_is_found_again():
 def test_a_page_of_three_rows():
     shown = page(judge_rows(results()), results())
     assert "**Right pipelines accused: 0 of 1.**" in shown
-    assert "1 of 1 rows show\nwhat was published, each within 4.0 s" in shown
+    assert "1 of 1 rows show\nthe published violation, each within 4.0 s" in shown
     assert "- diffprivlib 0.6.6, KMeans: row *diffprivlib: inertia of k-means* below." in shown
     assert f"# {WRONG.name}\ndpaudit audit audits/libraries/pipelines/diffprivlib/" in shown
 

@@ -165,7 +165,7 @@ def test_the_page_says_what_is_out_of_reach(monkeypatch):
 
     monkeypatch.setattr(audits, "chance", lambda setting, share, runs: share / runs)
     page = reach(Setting(), 1)
-    assert "1 runs a side" in page
+    assert "from 1 runs on each side" in page
     assert "50% in at most 50.0%" in page
     assert "With 2 runs a bound reaches 50% in at most 25.0%" in page
 

@@ -205,9 +205,8 @@ def fallback(use: Use) -> tuple[str, str] | None:
     kind = "" if use.sampling is None else f"{use.sampling.kind} samples under {use.relation}"
     if isinstance(drawn, KnownParticipation):
         return (
-            f"No theorem amplifies these {kind}, so the proof assumes that it is known who is "
-            f"drawn: a use has its full cost with probability {drawn.rate:.3g}, and otherwise "
-            "none.",
+            f"No theorem amplifies these {kind}, so the proof takes the drawn units as known: "
+            f"with probability {drawn.rate:.3g} a use has its full cost, and otherwise none.",
             "Declare it under add-remove, or as a noisy sum under zero-out. Under "
             "replace-one, declare samples of fixed size, or a contribution.",
         )

@@ -99,8 +99,8 @@ def test_a_filter_says_nothing_below_its_delta():
         ({"delta": 1e-9}, "more than the filter admits"),
         ({"orders": [1.5]}, "more than the filter admits"),
         ({"admitted": {"gradient": 37}}, "more than the filter admits"),
-        ({"admitted": {"gradient": 1001}}, "at most what the plan declares"),
-        ({"admitted": {"other": 1}}, "at most what the plan declares"),
+        ({"admitted": {"gradient": 1001}}, "the plan declares less"),
+        ({"admitted": {"other": 1}}, "the plan declares less"),
         ({"slack": 1e-6}, "fields that the kind 'renyi' does not have"),
     ],
 )

@@ -108,7 +108,7 @@ def test_assumptions_stand_as_they_follow() -> None:
 
 
 def test_what_follows_for_readers_is_checked_when_it_is_read() -> None:
-    with pytest.raises(TamperedError, match="scope is 'sealed'; by plan, guarantee and rehearsal"):
+    with pytest.raises(TamperedError, match="scope is 'sealed'; it must be 'plan"):
         forged("pure", lambda r: r.update(scope="sealed"), None)
     law = {"kind": "x", "defined_in": "y", "labels": ["z"]}
     with pytest.raises(TamperedError, match="foreign is"):

@@ -153,7 +153,7 @@ def test_where_no_sum_is_noisy_any_share_counts_as_the_whole(mechanism, relation
     assert found == pytest.approx(other, rel=1e-9)
     said = fallback(one)[0]
     assert ("any share of a unit's part as the whole" in said) is (relation == AddRemove())
-    assert ("it is known who is drawn" in said) is (relation != AddRemove())
+    assert ("takes the drawn units as known" in said) is (relation != AddRemove())
     assert fallback(use(Gaussian(1.0), sampling=MixtureSampling(SHARES, RATES))) is None
 
 
