@@ -310,10 +310,10 @@ def _check_assumptions(certificate: Certificate) -> None:
                 )
 
 
-def _told(finding: Finding, same: bool) -> tuple[str, str, Severity, str]:
-    """What must not change of a finding that follows; its remedy, if the same versions made it."""
-    remedy = finding.remedy if same else ""
-    return finding.rule, finding.message, finding.severity, remedy
+def _told(finding: Finding, same: bool) -> tuple[str, Severity, str, str]:
+    """What must not change of a finding that follows; its words, if the same versions made it."""
+    words = (finding.message, finding.remedy) if same else ("", "")
+    return finding.rule, finding.severity, *words
 
 
 def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: bool) -> None:
