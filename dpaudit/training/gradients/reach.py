@@ -8,8 +8,9 @@ was computed from the data before, it cannot tell.
 from __future__ import annotations
 
 import dis
+import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -24,6 +25,13 @@ _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _DEPTH = 3
 """Functions that call functions are followed so far."""
+_DRAWING: dict[type, Callable[[Any], Any]] = {
+    torch.Generator: lambda own: own.get_state().tolist(),
+    np.random.Generator: lambda own: own.bit_generator.state,
+    np.random.RandomState: lambda own: own.get_state(),
+    random.Random: random.Random.getstate,
+}
+"""Generators, and how each tells its state."""
 _LONGEST = 10_000
 """Of a longer container its length alone is compared."""
 
@@ -51,6 +59,8 @@ def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
 def kept(loss: Any, models: Sequence[Any] = ()) -> list[tuple[str, Any]]:
     """What a loss and the layers of its models hold now, by name, to compare it after a call.
 
+    With the generators that everybody reaches: what they draw, a chunk shares.
+
     >>> calls = []
     >>> before = kept(lambda parameters, example: calls.append(1))
     >>> calls.append(1)
@@ -64,7 +74,9 @@ def kept(loss: Any, models: Sequence[Any] = ()) -> list[tuple[str, Any]]:
         held += [(f"{kind}.{name}", value) for name, value in own]
         for hook in (*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()):
             held += reached(hook)
-    return [(name, _state(value)) for name, value in held]
+    of_numpy = np.random.get_state()  # noqa: NPY002  # which a loss may draw from
+    shared = [("numpy.random", repr(of_numpy)), ("random", repr(random.getstate()))]
+    return [(name, _state(value)) for name, value in held] + shared
 
 
 class _Itself:
@@ -84,10 +96,9 @@ def _state(value: Any, depth: int = 2) -> Any:
     """What a value holds that a call can change."""
     if isinstance(value, bool | int | float | complex | str | bytes):
         return repr(value)
-    if isinstance(value, torch.Generator):
-        return value.get_state().tolist()
-    if isinstance(value, np.random.Generator):
-        return repr(value.bit_generator.state)
+    for kind, state in _DRAWING.items():
+        if isinstance(value, kind):
+            return repr(state(value))
     if not depth or not isinstance(value, Mapping | list | tuple | Set | deque):
         return _Itself(value)
     parts = [*value.keys(), *value.values()] if isinstance(value, Mapping) else list(value)

@@ -1,5 +1,6 @@
 """A loss that reaches the data of all units is refused; what it needs else is its own."""
 
+import random
 from functools import partial
 
 import numpy as np
@@ -158,9 +159,20 @@ def writes(held):
 
 def draws(generator):
     def loss(parameters, example):
-        generator.random() if hasattr(generator, "random") else torch.rand(1, generator=generator)
+        if isinstance(generator, torch.Generator):
+            torch.rand(1, generator=generator)
+        else:
+            generator.random()
 
     return loss
+
+
+def draws_of_python(parameters, example):
+    return random.random()
+
+
+def draws_of_numpy(parameters, example):
+    return np.random.rand()  # noqa: NPY002
 
 
 def hooked(layer):
@@ -179,6 +191,10 @@ def hooked(layer):
         (writes(torch.ones(2)), "held"),
         (draws(torch.Generator()), "generator"),
         (draws(np.random.default_rng(0)), "generator"),
+        (draws(np.random.RandomState(0)), "generator"),
+        (draws(random.Random(0)), "generator"),
+        (draws_of_python, "random"),
+        (draws_of_numpy, "numpy.random"),
     ],
 )
 def test_what_a_call_changes_is_told(loss, name):
