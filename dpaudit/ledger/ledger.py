@@ -145,6 +145,7 @@ class Ledger(Uncopied, BoundedQueries):
         self._entries: list[Entry] = []
         self._budget = budget
         self._drawable = self.closed = False
+        self._was_seeded = False  # the noise of a run that this one goes on with
         self._journal: Journal | None = None
         durability = validate.member(Durability, durability=durability)
         if journal is not None:
@@ -203,6 +204,7 @@ class Ledger(Uncopied, BoundedQueries):
                     budget.admit(replace(invocation, count=1, total=1))
                 drawn_by = past.sampler, past.external
                 ledger._entries.append(Entry(invocation, past.unit, past.source, *drawn_by))
+            ledger._was_seeded = any(e.sampler.endswith(", seeded") for e in content.releases)
             file.mark_resumed()
         except BaseException:
             file.release()
@@ -548,8 +550,9 @@ class Ledger(Uncopied, BoundedQueries):
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise comes from a stated generator, so that it can be subtracted."""
-        return isinstance(self.noise, FloatNoise) and self.noise.seeded
+        """Whether any noise comes from a stated generator, so that it can be subtracted."""
+        own = isinstance(self.noise, FloatNoise) and self.noise.seeded
+        return own or self._was_seeded
 
     @property
     def budget(self) -> Budget | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpaudit.accounting import AccountantName, compose
@@ -16,8 +16,8 @@ from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
 from dpaudit.certificate.checking import with_witness
-from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import Ledger
+from dpaudit.ledger.run_record import with_ledger
 
 _found = FindingTable(__name__)
 
@@ -143,38 +143,18 @@ class LedgerTraining(ABC):
         Raises:
             InputError: if δ is missing or invalid.
         """
-        record = None if self.ledger.seeded else _record(self.ledger)
-        found = [] if record is not None else [_found("training-seeded")]
+        seeded = self.ledger.seeded  # by a generator, whose seed nobody states
+        found = [_found("training-seeded")] if seeded else []
         found += ended_early(self.ledger)
-        ran = () if record is None else run_findings(record)
-        made = self.proved(wanted, subject, (*own, *wanted.findings, *found, *ran))
+        made = self.proved(wanted, subject, (*own, *wanted.findings, *found))
         run: dict[str, Any] = {"summary": summary, "series": {}}
-        if record is not None:
-            run["ledger"] = record
-            if labels:
-                run["training"] = {"labels": list(labels)}
-            if is_drawn_exactly(run):
-                kept = tuple(each for each in made.findings if each.rule != FLOAT_NOISE)
-                made = replace(made, findings=kept)
-        return made.with_run(run, None)
+        if seeded:
+            return made.with_run(run, None)
+        if labels:
+            run["training"] = {"labels": list(labels)}
+        return with_ledger(made, self.ledger, run)
 
 
 def ended_early(ledger: Ledger) -> list[Finding]:
     """Return what ran less often than declared."""
     return [_found("training-ended-early", sentence=each) for each in ledger.left()]
-
-
-def _record(ledger: Ledger) -> dict[str, Any]:
-    """What the certificate says of the ledger; of its journal, if that is closed."""
-    journal = ledger.journal
-    outside = Counter(entry.sampler for entry in ledger if entry.external)
-    record = {
-        "entries": len(ledger),
-        "samplers": dict(Counter(entry.sampler for entry in ledger)),
-        "seeded": False,
-        **({"external": dict(outside)} if outside else {}),
-    }
-    if journal is None or not ledger.closed:
-        return record
-    facts = {"journal": journal.identifier, "lines": journal.lines, "head": journal.head}
-    return record | facts | {"durability": str(journal.durability)}

@@ -9,18 +9,24 @@ import math
 from dataclasses import dataclass
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError, PlanMismatchError
+from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.base.fields import Checked, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Invocation, PrivacyUnit
+from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
 
 _FARTHEST = 100.0
 """Power of e by which a clip norm moves at most: by a small divisor noise may ask for any."""
 
 
 def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
-    """Return the invocations of a label: itself, or its phases or epochs in their order."""
+    """Return the invocations of a label: itself, or its phases or epochs in their order.
+
+    Raises:
+        InputError: if the plan has no such label.
+        UnsupportedError: if a training does not do what they say: it holds the rows of all units,
+            and each step is of all of them.
+    """
     validate.text(at=label)
     found = tuple(
         each
@@ -30,6 +36,16 @@ def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
     if not found:
         places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
         raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
+    if any(each.trust is TrustModel.LOCAL for each in found):
+        raise UnsupportedError(
+            f"{found[0].describe()} is declared under local trust, but a training holds the rows "
+            "of all units; declare trust central."
+        )
+    if len({each.group for each in found}) > 1:
+        raise UnsupportedError(
+            f"{label!r} has invocations of several groups, but one training takes each step on all "
+            "units; declare them without groups, or train each group by a label of its own."
+        )
     return found
 
 

@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy
 from dpaudit import DpAuditError, FloatNoise, Ledger, Plan, Severity, ZeroOut
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.mechanisms import BandedToeplitz, ContinualGaussian
+from dpaudit.mechanisms import BandedToeplitz, ContinualGaussian, Gaussian
 from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
 from dpaudit.training import Trainer, fit
 
@@ -210,6 +210,53 @@ def held_by_object() -> str:
 
     x = rows()[0]
     return trained(Model(x).loss, {"w": torch.zeros(4)}, x)
+
+
+def centres(model: nn.Module) -> Callable[..., Any]:
+    """Outputs are drawn to a mean of those before."""
+    held = {"mean": torch.zeros(2)}
+
+    def loss(parameters: Any, example: Any) -> Any:
+        x, y = example
+        outputs = functional_call(model, parameters, (x,))
+        held["mean"] = 0.9 * held["mean"] + 0.1 * outputs.detach()
+        return cross_entropy(outputs, y) + (outputs - held["mean"]).square().sum()
+
+    return loss
+
+
+def annealed() -> str:
+    """A loss grows with its calls, of which there are as many as chunks."""
+    calls: list[int] = []
+
+    def loss(parameters: Any, example: Any) -> Any:
+        calls.append(1)
+        return min(1.0, len(calls) / 10) * direct(parameters, example)
+
+    return simple(loss)()
+
+
+def seeded_within(parameters: Any, example: Any) -> Any:
+    torch.manual_seed(0)
+    return direct(parameters, example * torch.rand(4))
+
+
+def drawn_within() -> str:
+    generator = torch.Generator().manual_seed(0)
+    return simple(lambda p, e: direct(p, e * torch.rand(4, generator=generator)))()
+
+
+def on_devices() -> str:
+    about = PrivacyUnit("row"), ZeroOut(), TrustModel.LOCAL
+    return simple(direct, plan=Plan.of(Invocation(Gaussian(1.0), 1.0, *about, at="gradient")))()
+
+
+def in_groups() -> str:
+    about = PrivacyUnit("row"), ZeroOut(), TrustModel.CENTRAL
+    uses = [
+        Invocation(Gaussian(1.0), 1.0, *about, group=name, at=f"gradient, {name}") for name in "ab"
+    ]
+    return simple(direct, plan=Plan.of(*uses))()
 
 
 def seeded() -> str:
@@ -399,6 +446,24 @@ FURTHER = (
     ),
     Case("a divisor that is counted by hand", ASSUMED, "public facts without these data"),
     Case("examples that the loss prints", ASSUMED, OWN_LOOP),
+    Case(
+        "outputs drawn to a mean of those before",
+        REFUSED,
+        "the loss changes 'held'",
+        lambda: trained(centres(model := network()), model, rows()),
+    ),
+    Case("a loss that grows with its calls", REFUSED, "the loss changes 'calls'", annealed),
+    Case(
+        "a seed for torch within the loss", REFUSED, "the loss seeds torch", simple(seeded_within)
+    ),
+    Case("a generator within the loss", REFUSED, "the loss changes 'generator'", drawn_within),
+    Case(
+        "local trust, and all rows in one process",
+        REFUSED,
+        "a training holds the rows of all units",
+        on_devices,
+    ),
+    Case("two groups, and steps on all rows", REFUSED, "invocations of several groups", in_groups),
     Case("gradients summed over several steps", HARMLESS, "each is noisy, and charged"),
     Case("an average of parameters over steps", HARMLESS, "they follow from noisy gradients"),
 )

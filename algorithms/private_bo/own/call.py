@@ -17,7 +17,9 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord, certify
+from dpaudit.certificate.checking import with_witness
 from dpaudit.ledger import FloatNoise, Ledger
+from dpaudit.ledger.run_record import with_ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import single_threaded
 from private_bo.own.answers import JointStudy, LocalStudy
@@ -46,8 +48,8 @@ class OptimisationResult:
         point: the recommended point, (d,); under outsourced trust the number of a row.
         result: everything that others see: the releases, and the points that they are about.
         ledger: of the run, closed.
-        certificate: of the plan, with its (ε, δ). It speaks of the code once that is rehearsed:
-            ``dpaudit certify FILE.py:STUDY --rehearse``.
+        certificate: of the plan, with its (ε, δ) and the record of the run. It speaks of the code
+            once that is rehearsed: ``dpaudit certify FILE.py:STUDY --rehearse``.
     """
 
     point: Any
@@ -141,6 +143,7 @@ def optimise(
         made.plan(), subject=SubjectRecord(f"{trust} study"), claim=claim, delta=claim.delta,
         findings=made.findings(), not_covered=made.not_covered(),
     )  # fmt: skip
+    certificate = with_ledger(with_witness(certificate), ledger, {"summary": result.summary}, seed)
     found = result.summary["recommended"]
     point = np.array(found) if isinstance(found, list) else found
     return OptimisationResult(point, result, ledger, certificate)

@@ -31,7 +31,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
 from dpaudit.training.gradients.graphs import Graph
-from dpaudit.training.gradients.reach import reached
+from dpaudit.training.gradients.reach import kept, reached
 
 Loss = Callable[[Mapping[str, Any], Any], Any]
 Floats = NDArray[np.float64]
@@ -54,6 +54,9 @@ _HOW = (
     "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM of 32 bits, "
     "attention, layer and group norm), and no branch on values"
 )
+
+
+_TRIED = "the loss, of an example of zeros,"
 
 
 class ClippedSums:
@@ -93,6 +96,7 @@ class ClippedSums:
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
         if isinstance(loss, Graph) and chunk == 1:
             self._gradients = partial(_of_one_unit, one)
+        self._loss = loss
         known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
         self._try([*known, *([] if model is None else [model])])
 
@@ -105,10 +109,11 @@ class ClippedSums:
         with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
             made = self._examples.zeros(self.chunk, self.device, self.dtype)
         modules = list(dict.fromkeys(each for model in models for each in model.modules()))
-        before = [_tensors(each) for each in modules]
+        before, seed = [_tensors(each) for each in modules], secret_seed()
         try:
-            with foreign("the loss, of an example of zeros,", public=True):
+            with foreign(_TRIED, public=True), drawn_by(seed, self.device):
                 self._clipped(self._detached(), made, self.chunk, 1.0)
+                seeded = torch.initial_seed() != seed
         except DpAuditError as error:
             if isinstance(error, InputError) and _NO_NUMBER in str(error):
                 raise InputError(str(error)) from None
@@ -122,6 +127,26 @@ class ClippedSums:
             raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
         for module, old in zip(modules, before, strict=True):
             _require_same(module, old)
+        if seeded:
+            raise UnsupportedError(
+                "the loss seeds torch, so that one unit that joins moves what is drawn for all "
+                "others; leave that out."
+            )
+        if not isinstance(self._loss, Graph):
+            self._require_nothing_kept(made, modules)
+
+    def _require_nothing_kept(self, made: Any, modules: list[nn.Module]) -> None:
+        """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
+        before = kept(self._loss, modules)
+        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self.device):
+            self._clipped(self._detached(), made, self.chunk, 1.0)
+        now = kept(self._loss, modules)
+        for (name, old), (_, new) in zip(before, now, strict=False):
+            if old != new:
+                raise UnsupportedError(
+                    f"the loss changes {name!r:.60}, which would keep something of the examples, "
+                    "or of how many there are, for the next call; leave that out."
+                )
 
     def require_unchanged(self) -> None:
         """Refuse parameters that became others, such as those of a model that was halved.
@@ -137,7 +162,11 @@ class ClippedSums:
             )
 
     def _detached(self) -> dict[str, Any]:
-        return {name: each.detach() for name, each in self._parameters.items()}
+        """The parameters for one chunk: copies, as a loss may write to what it is given."""
+        own = {name: each.detach() for name, each in self._parameters.items()}
+        if isinstance(self._loss, Graph):  # which writes to nothing
+            return own
+        return {name: each.clone() for name, each in own.items()}
 
     def split(self, total: Floats, divisor: float) -> dict[str, Any]:
         """The parts of a vector of :attr:`size` entries by parameter, of their shapes and type."""
@@ -163,7 +192,7 @@ class ClippedSums:
             A vector of :attr:`size` entries, parameter by parameter, and the number of units that
             were not clipped less that of those that were; both private.
         """
-        total, parameters = np.zeros(self.size), self._detached()
+        total = np.zeros(self.size)
         balance, places = 0, self._examples.present(places)
         with drawn_by(secret_seed() if seed is None else seed, self.device):
             for start in range(0, len(places), self.chunk):
@@ -172,7 +201,7 @@ class ClippedSums:
                 padded[: len(here)] = here
                 try:
                     chunk = self._examples.chunk(padded, self.device, self.dtype)
-                    added, own = self._clipped(parameters, chunk, len(here), norm)
+                    added, own = self._clipped(self._detached(), chunk, len(here), norm)
                 except Exception:
                     with foreign("the loss"):  # its words may show an example
                         raise

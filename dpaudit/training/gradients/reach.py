@@ -1,13 +1,16 @@
 """What a loss reaches beside its arguments: variables that it closes over, globals, attributes.
 
-In one process nothing keeps a loss from the data; this finds the usual way in which it comes to
-them by mistake, a variable that holds them. What was computed from the data before, it cannot tell.
+In one process nothing keeps a loss from the data; this finds the usual ways in which it comes to
+them by mistake: a variable that holds them, and one that keeps something from call to call. What
+was computed from the data before, it cannot tell.
 """
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator, Sequence
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -22,6 +25,15 @@ _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _DEPTH = 3
 """Functions that call functions are followed so far."""
+_DRAWING: dict[type, Callable[[Any], Any]] = {
+    torch.Generator: lambda own: own.get_state().tolist(),
+    np.random.Generator: lambda own: own.bit_generator.state,
+    np.random.RandomState: lambda own: own.get_state(),
+    random.Random: random.Random.getstate,
+}
+"""Generators, and how each tells its state."""
+_LONGEST = 10_000
+"""Of a longer container its length alone is compared."""
 
 
 def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
@@ -42,6 +54,55 @@ def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
             if any(_same(each, leaf) for leaf in leaves):
                 return f"{name}.{inner}"
     return None
+
+
+def kept(loss: Any, models: Sequence[Any] = ()) -> list[tuple[str, Any]]:
+    """What a loss and the layers of its models hold now, by name, to compare it after a call.
+
+    With the generators that everybody reaches: what they draw, a chunk shares.
+
+    >>> calls = []
+    >>> before = kept(lambda parameters, example: calls.append(1))
+    >>> calls.append(1)
+    >>> before == kept(lambda parameters, example: calls.append(1))
+    False
+    """
+    held = list(reached(loss))
+    for layer in models:
+        kind = type(layer).__name__
+        own = [each for each in _attributes(layer) if not each[0].startswith("_")]
+        held += [(f"{kind}.{name}", value) for name, value in own]
+        for hook in (*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()):
+            held += reached(hook)
+    of_numpy = np.random.get_state()  # noqa: NPY002  # which a loss may draw from
+    shared = [("numpy.random", repr(of_numpy)), ("random", repr(random.getstate()))]
+    return [(name, _state(value)) for name, value in held] + shared
+
+
+class _Itself:
+    """One object as it was written to so far; it stays alive, so that no other has its number."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.version = value, getattr(value, "_version", None)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, _Itself) and self.value is other.value
+        return same and self.version == other.version  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _state(value: Any, depth: int = 2) -> Any:
+    """What a value holds that a call can change."""
+    if isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    for kind, state in _DRAWING.items():
+        if isinstance(value, kind):
+            return repr(state(value))
+    if not depth or not isinstance(value, Mapping | list | tuple | Set | deque):
+        return _Itself(value)
+    parts = [*value.keys(), *value.values()] if isinstance(value, Mapping) else list(value)
+    return [len(parts), *(_state(each, depth - 1) for each in parts if len(parts) <= _LONGEST)]
 
 
 def _arrays(value: Any) -> list[Any]:

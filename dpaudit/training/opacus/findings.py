@@ -37,8 +37,8 @@ NOT_COVERED = (
     "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
     "or a validation score on training rows.",
     "Rows that the training puts in place of those that its loader drew, losses of one row that "
-    "depend on others, such as contrastive ones, and gradients of rows that something rewrites "
-    "before they are clipped.",
+    "depend on others, such as contrastive ones, losses summed over a batch whose mean opacus "
+    "expects, and gradients of rows that something rewrites before they are clipped.",
     "Layers whose first dimension is not the rows of a batch, such as positions, if a batch "
     "has just as many rows.",
     "What a model holds outside its state_dict, and, if only the optimizer was attached, "

@@ -104,6 +104,10 @@ _WRITES = "_opacus_writes"
 _owner = attrgetter(_OWNER)
 
 
+def _is_parameter(tensor: Any) -> bool:
+    return isinstance(tensor, torch.nn.Parameter)
+
+
 class Randomness:
     """States of generators, of which none may be drawn from twice.
 
@@ -206,12 +210,30 @@ class Writes:
         self._noisy = TensorCopies()  # gradients that a step may take
         self._wrapped.register_step_pre_hook(self._require_noisy)
         self._wrapped.register_step_post_hook(self._after)
+        if module is not None:
+            watch_inputs(module, self._passed)
         if hasattr(optimizer, "reduce_gradients"):  # sums over processes, after the noise
             self._reduce, optimizer.reduce_gradients = optimizer.reduce_gradients, self._reduced
 
+    def _passed(self, *_: Any) -> None:
+        """Compare parameters before a pass that makes gradients; they may be put back after it."""
+        if self._watched and not self.elsewhere:
+            left = ((self._views[id(p)], p.data) for p in self._watched if _is_parameter(p))
+            self.elsewhere = not all(_kind(x) == _kind(y) and _alike(None, x, y) for x, y in left)
+
     def look(self, params: list[Any]) -> None:
-        """Compare the model with what the last attached step left, before one of parameters."""
-        self._params = params
+        """Compare the model with what the last attached step left, before one of parameters.
+
+        Raises:
+            PlanMismatchError: if the step would also take a gradient that gets no noise.
+        """
+        self._params, noisy = params, set(map(id, params))
+        held = [p for group in self._wrapped.param_groups for p in group["params"]]
+        if any(p.grad is not None and p.grad.any() for p in held if id(p) not in noisy):
+            raise PlanMismatchError(
+                "a parameter was frozen after its gradient was made, and the step would use that "
+                "without noise; freeze parameters before the backward pass."
+            )
         if self._watched:
             owners = set(map(_owner, self._watched))
             self.elsewhere |= owners != {self._ledger} or not self._unchanged()
@@ -242,7 +264,7 @@ class Writes:
             self._counters = [
                 left
                 for left, now in zip(self._left.views, self._watched, strict=True)
-                if not isinstance(now, torch.nn.Parameter)
+                if not _is_parameter(now)
                 and (left + 1).dtype is now.dtype
                 and left.device == now.device
                 and torch.equal(left + 1, now)

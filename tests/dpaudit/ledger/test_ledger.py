@@ -352,3 +352,15 @@ def test_the_seed_of_an_interrupted_run_repeats_no_noise(tmp_path):
         again.journal.release()
     assert len(set(drawn)) == 9
     assert not set(drawn[3:]) & expected
+
+
+def test_noise_of_a_seed_is_not_forgotten_by_who_goes_on_without_one(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    first = open_ledger(journal=path)
+    first.release(LAPLACE, 0.0, unit="ann", at="answer")
+    first.journal.release()
+    again = Ledger.resume(path, noise=FloatNoise())
+    again.release(LAPLACE, 0.0, unit="bob", at="answer")
+    assert again.seeded
+    again.journal.release()
+    assert Ledger.resume(path, noise=FloatNoise()).seeded

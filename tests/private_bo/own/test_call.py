@@ -40,6 +40,8 @@ def test_every_trust_model_runs_by_one_call_and_is_certified(trust, users, more)
     assert str(found.certificate.verdict) == "certified"
     assert found.certificate.guarantee.epsilon <= 1.0
     verify(found.certificate)
+    assert found.certificate.seed == 3
+    assert "seeded-noise" in {each.rule for each in found.certificate.findings}
     found.ledger.check()
     json.dumps(found.result.to_dict(), allow_nan=False)
 
@@ -58,6 +60,9 @@ def test_noise_is_exact_unless_said_otherwise():
     floats = optimise(liking, BOX, users=3, epsilon=1.0, float_noise=True)
     assert not exact.ledger.seeded
     assert {e.sampler for e in exact.ledger} != {e.sampler for e in floats.ledger}
+    assert exact.certificate.findings == ()
+    assert [each.rule for each in floats.certificate.findings] == ["float-noise", "float-sampler"]
+    assert exact.certificate.run["ledger"]["samplers"] == {next(iter(exact.ledger)).sampler: 3}
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,19 @@ def half(parameters, example):
             {"plan": use(stream(passes=1))},
             "declares 1 participations 3 steps apart; .* they are 2",
         ),
+        (
+            {"plan": use(Gaussian(1.0), about=(*ABOUT[:2], TrustModel.LOCAL))},
+            "under local trust, but a training holds the rows of all units",
+        ),
+        (
+            {
+                "plan": Plan.of(
+                    Invocation(Gaussian(1.0), 1.0, *ABOUT, at="gradient, phase 1"),
+                    Invocation(Gaussian(1.0), 1.0, *ABOUT, group="b", at="gradient, phase 2"),
+                )
+            },
+            "'gradient' has invocations of several groups",
+        ),
     ],
     ids=lambda each: str(each)[:40] if isinstance(each, str) else "",
 )

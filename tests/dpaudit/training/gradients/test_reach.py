@@ -1,5 +1,6 @@
 """A loss that reaches the data of all units is refused; what it needs else is its own."""
 
+import random
 from functools import partial
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
-from dpaudit.training.gradients.reach import held_data
+from dpaudit.training.gradients.reach import held_data, kept
 
 BOTH = torch.arange(24.0).reshape(8, 3)
 ROWS = BOTH[:4]
@@ -127,3 +128,93 @@ def test_data_are_found(loss, name):
 )
 def test_nothing_else_is(loss):
     assert held_data(loss, [ROWS]) is None
+
+
+class Counter:
+    calls = 0
+    queue = [0]  # noqa: RUF012  # shared, as by mistake
+
+
+def counts(parameters, example):
+    Counter.calls += 1
+
+
+def keeps(parameters, example):
+    Counter.queue.append(example)
+
+
+def replaces(held):
+    def loss(parameters, example):
+        held["mean"] = held["mean"] * 0.9
+
+    return loss
+
+
+def writes(held):
+    def loss(parameters, example):
+        held.mul_(0.9)
+
+    return loss
+
+
+def draws(generator):
+    def loss(parameters, example):
+        if isinstance(generator, torch.Generator):
+            torch.rand(1, generator=generator)
+        else:
+            generator.random()
+
+    return loss
+
+
+def draws_of_python(parameters, example):
+    return random.random()
+
+
+def draws_of_numpy(parameters, example):
+    return np.random.rand()  # noqa: NPY002
+
+
+def hooked(layer):
+    """A model one of whose layers has a hook that counts."""
+    seen = []
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (counts, "Counter.calls"),
+        (keeps, "Counter.queue"),
+        (replaces({"mean": torch.ones(2)}), "held"),
+        (writes(torch.ones(2)), "held"),
+        (draws(torch.Generator()), "generator"),
+        (draws(np.random.default_rng(0)), "generator"),
+        (draws(np.random.RandomState(0)), "generator"),
+        (draws(random.Random(0)), "generator"),
+        (draws_of_python, "random"),
+        (draws_of_numpy, "numpy.random"),
+    ],
+)
+def test_what_a_call_changes_is_told(loss, name):
+    before = kept(loss)
+    assert before == kept(loss)
+    loss({}, torch.ones(1))
+    assert name in {one[0] for one, other in zip(before, kept(loss), strict=True) if one != other}
+
+
+def test_what_a_hook_changes_is_told():
+    model = hooked(torch.nn.Identity())
+    before = kept(print, [model])
+    assert before == kept(print, [model])
+    model(torch.ones(1))
+    assert before != kept(print, [model])
+
+
+def test_a_tensor_that_takes_the_place_of_another_is_told_wherever_it_lies():
+    held = {"mean": torch.ones(2)}
+    loss, before = replaces(held), kept(replaces(held))
+    for _ in range(20):  # whose memory, and number, may be that of one before
+        loss({}, None)
+        assert before != kept(loss)

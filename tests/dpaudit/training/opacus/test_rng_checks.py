@@ -184,6 +184,67 @@ def test_what_is_done_beside_the_steps_is_found_or_harmless(deed, found):
     assert seen == found or (deed is batches_seeded_alike and seen > found)
 
 
+def engine_of(model, **settings):
+    """A training whose engine, and so its model, is known."""
+    engine, data = PrivacyEngine(), TensorDataset(torch.randn(SIZE, 4), torch.randn(SIZE))
+    training = attach(engine, Ledger(plan()), expected_batch_size=BATCH)
+    return training, engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(data, BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        **settings,
+    )
+
+
+def test_parameters_that_are_elsewhere_while_gradients_are_made_are_found():
+    """As in sharpness-aware steps, of which the first gradient is exact."""
+    training, parts = engine_of(nn.Linear(4, 1))
+    model, optimizer, loader = parts
+    for _ in range(PASSES):
+        for x, y in loader:
+            held = {p: p.data for p in model.parameters()}
+            for p in held:
+                p.data = p.data + 0.1
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+            for p, value in held.items():
+                p.data = value
+            optimizer.step()
+    assert errors(training) == WRITTEN
+
+
+def test_an_average_may_be_tried_out_where_no_gradient_is_made():
+    training, parts = engine_of(nn.Linear(4, 1))
+
+    def tried(at):
+        held = {p: p.data for p in parts[0].parameters()}
+        for p in held:
+            p.data = p.data + 0.1
+        with torch.no_grad():
+            parts[0](torch.zeros(2, 4))
+        for p, value in held.items():
+            p.data = value
+
+    train(parts, tried)
+    assert errors(training) == set()
+
+
+@pytest.mark.parametrize("at", [1, PASSES * STEPS - 1])
+def test_a_gradient_of_a_parameter_that_was_frozen_meanwhile_takes_no_step(at):
+    training, parts = engine_of(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1)))
+    first = next(parts[0].parameters())
+    batches = [batch for _ in range(PASSES) for batch in parts[2]]
+    for batch in batches[:at]:
+        step(parts, *batch)
+    before = first.detach().clone()
+    with pytest.raises(PlanMismatchError, match="a parameter was frozen after its gradient was"):
+        step(parts, *batches[at], between=lambda: first.requires_grad_(requires_grad=False))
+    assert torch.equal(first, before)
+    assert len(training.ledger) == at
+
+
 class Keeping(nn.Module):
     """Passes inputs on, and does something with its buffer."""
 
