@@ -91,6 +91,7 @@ FAULTS = {
     "Deep": ENDED,
     "Half": ENDED,
     "Endless": ENDED,
+    "Hasty": ENDED,
     "Talks": ENDED,
     "Eats": "MemoryError",
     "Raises": "SystemExit",
