@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 _LENGTH = struct.Struct(">I")
@@ -61,9 +62,28 @@ class Channel:
         Raises:
             GoneError: if the other process has ended.
         """
-        text = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+        self._send(_framed(message))
+
+    def answer(self, message: Mapping[str, Any], wake: Callable[[], None]) -> None:
+        """Send one message to a process that stands still, and wake it when all that fits is there.
+
+        Raises:
+            ChannelError: if it has ended, or has sent more than what it is answered.
+        """
+        assert isinstance(self._socket, socket.socket)
+        content, sent = _framed(message), 0
+        with suppress(OSError):
+            if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                raise ChannelError("a message came before the answer to another one")
+        with suppress(OSError):  # what does not fit, or the other process has ended
+            sent = self._socket.send(content, socket.MSG_DONTWAIT)
+        wake()
+        if sent < len(content):  # else it may have ended by now
+            self._send(content[sent:])
+
+    def _send(self, content: bytes) -> None:
         try:
-            self._socket.sendall(_LENGTH.pack(len(text)) + text)
+            self._socket.sendall(content)
         except OSError:
             raise GoneError("the other process has ended") from None
 
@@ -99,6 +119,11 @@ class Channel:
     def close(self) -> None:
         """Say nothing more."""
         self._socket.close()
+
+
+def _framed(message: Mapping[str, Any]) -> bytes:
+    text = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+    return _LENGTH.pack(len(text)) + text
 
 
 def _refused(constant: str) -> None:

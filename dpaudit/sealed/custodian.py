@@ -122,6 +122,7 @@ class _Custodian:
         self.analyst = Channel(own, LONGEST_REQUEST, self.job["patience"])
         self.process = child.pid
         self.stack.callback(end, child, self.analyst)
+        self.stack.callback(self._go_on)  # who stands still does not end
         wanted = (
             *("name", "settings", "paths", "packages", "private"),
             *("processor_seconds", "memory_bytes"),
@@ -280,22 +281,34 @@ class _Custodian:
             if "result" in said:
                 return _kept(message_field(said, "result", dict))
             try:
-                with _stopped(self.process):
-                    answer = operations.answer(said)
+                answer = operations.answer(said)
             except FatalError:
                 raise UnsupportedError(FATAL) from None
             self._tell(answer)
 
+    # The analyst runs while it is waited for, and at no other time: it could else count how long
+    # rows take. A time-out of the kernel goes on while it stands still. So whatever it finds when
+    # it goes on must not depend on that: its answer is there, and there is one request at a time.
+
+    def _go_on(self) -> None:
+        os.kill(self.process, signal.SIGCONT)
+
     def _tell(self, message: Mapping[str, Any]) -> None:
+        """Answer the analyst, and let it go on.
+
+        Raises:
+            DpAuditError: if it is gone, or did not wait for the answer.
+        """
         with _lost():
-            self.analyst.send(message)
+            self.analyst.answer(message, self._go_on)
 
     def _hear(self) -> dict[str, Any]:
-        """What the analyst says that is not for the terminal.
+        """What the analyst says that is not for the terminal; it stands still from then on.
 
         Raises:
             DpAuditError: if it says that its code failed, or it is gone.
         """
+        self._go_on()
         while True:
             with _lost():
                 said = self.analyst.receive()
@@ -306,6 +319,7 @@ class _Custodian:
                     known = False  # it has said that it is one
                 raise (kind if known else InputError)(str(said["failed"])[:2_000])
             if "said" not in said:
+                _stop(self.process)
                 return said
             self._show(str(said["said"]))
 
@@ -389,13 +403,8 @@ def _seeds(seed: int | None) -> list[dict[str, Any]]:
     return [{"entropy": seed, "spawn_key": [child]} for child in range(4)]
 
 
-@contextmanager
-def _stopped(process: int) -> Iterator[None]:
-    """Let the analyst stand still meanwhile: it could else count how long an answer takes."""
+def _stop(process: int) -> None:
+    """Let a process stand still, and wait until it does."""
     os.kill(process, signal.SIGSTOP)
     with suppress(ChildProcessError):
         os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-    try:
-        yield
-    finally:
-        os.kill(process, signal.SIGCONT)

@@ -71,6 +71,9 @@ OPERATORS = frozenset(_LISTED.split())
 _TABLES = {"embedding.default": (0, 1, 0), "gather.default": (0, 2, 1)}
 _TABLES |= {"index_select.default": (0, 2, 1)}
 _CLASSES = {"nll_loss_forward.default", "nll_loss2d_forward.default"}
+_POOLS = {"max_pool2d_with_indices.default"}
+"""With a dilation a window may hold nothing but what is padded: torch then takes a place beyond the
+end for its largest one, and writes a gradient there."""
 _PARTS, _MOST_PARTS = {"split.Tensor", "split_with_sizes.default", "unbind.int"}, 10_000
 _PARTS |= {"unsafe_split.Tensor"}
 _MADE = {"arange.default", "arange.start", "arange.start_step", "full.default", "ones.default"}
@@ -220,15 +223,26 @@ def _called(name: str, given: list[Any], options: dict[str, Any]) -> Any:
     if name in _TABLES:
         of, places, axis = _TABLES[name]
         axis = 0 if axis == 0 else given[axis]
-        size = given[of].shape[axis] if given[of].ndim else 1
-        given[places] = given[places].clamp(0, size - 1)
+        last = _last(name, given[of].shape[axis] if given[of].ndim else 1)
+        given[places] = given[places].clamp(0, last)
     elif name in _CLASSES:
         logits, target, ignored = given[0], given[1], given[4]
-        inside = target.clamp(0, logits.shape[min(1, logits.ndim - 1)] - 1)
+        inside = target.clamp(0, _last(name, logits.shape[min(1, logits.ndim - 1)]))
         given[1] = torch.where(target == ignored, target, inside)
     elif name in _PARTS and max(given[0].shape, default=0) > _MOST_PARTS:
         raise UnsupportedError(f"the loss takes more than {_MOST_PARTS} parts by aten.{name}.")
     return _operator(_INSTEAD.get(name, name))(*given, **options)
+
+
+def _last(name: str, size: int) -> int:
+    """The last place of so many, of which none would fail for some values alone.
+
+    Raises:
+        UnsupportedError: if there is none.
+    """
+    if not size:
+        raise UnsupportedError(f"the loss names a place of nothing by aten.{name}.")
+    return size - 1
 
 
 def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
@@ -249,6 +263,9 @@ def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
         map(_is_of, kinds, [*arguments, *options.values()])
     ):
         raise InputError(f"a call of aten.{name} has an argument of another kind than it takes.")
+    apart = (dict(zip(named, arguments, strict=False)) | options).get("dilation", [])
+    if name in _POOLS and any(each != 1 for each in apart):
+        raise UnsupportedError(f"the loss calls aten.{name} with a dilation; it must be 1.")
     return name, arguments, options
 
 

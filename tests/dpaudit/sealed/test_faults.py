@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ import pytest
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.ledger import summarise_journal
 from dpaudit.sealed import custodian, sandbox
+from dpaudit.sealed.channel import Channel, ChannelError
+from dpaudit.sealed.processes import start
 from dpaudit.workflow import sealing
 from dpaudit.workflow.running import run_subject
 
@@ -86,6 +91,7 @@ FAULTS = {
     "Deep": ENDED,
     "Half": ENDED,
     "Endless": ENDED,
+    "Hasty": ENDED,
     "Talks": ENDED,
     "Eats": "MemoryError",
     "Raises": "SystemExit",
@@ -287,17 +293,58 @@ def test_a_table_that_vanishes_is_said(project: Path) -> None:
     require_clean(project, 0)
 
 
+ASKS = """
+import socket, sys
+from dpaudit.sealed.channel import Channel
+socket = socket.socket(fileno=int(sys.argv[1]))
+channel = Channel(socket)
+while True:
+    channel.send({"op": "left"})
+    channel.receive()
+"""
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
-def test_code_stands_still_while_rows_are_worked_off() -> None:
-    """It could else count how long that takes, which follows from the rows."""
+def test_code_stands_still_unless_it_is_waited_for() -> None:
+    """It could else count how long something takes that follows from the rows."""
 
-    def state(number: int) -> str:
-        return Path(f"/proc/{number}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+    def state() -> str:
+        return Path(f"/proc/{child.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
 
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        with custodian._stopped(process.pid):
-            assert state(process.pid) == "T"
-        assert state(process.pid) != "T"
-        process.kill()
-        with custodian._stopped(process.pid):  # who has ended is not waited for
-            pass
+    own, child = start([sys.executable, "-c", ASKS], ".")
+    with ExitStack() as stack:
+        run = custodian._Custodian(Channel(own), {}, stack)
+        run.analyst, run.process = Channel(own), child.pid
+        for _ in range(3):
+            assert run._hear() == {"op": "left"}
+            assert state() == "T"
+            run._tell({"value": 1})
+        assert state() != "T"
+        child.kill()
+        custodian._stop(child.pid)  # who has ended is not waited for
+        child.wait()
+        own.close()
+
+
+def test_an_answer_is_there_before_who_waits_for_it_goes_on() -> None:
+    """Its time-outs go on while it stands still; what it then finds must not tell of them."""
+    own, other = socket.socketpair()
+    with own, other:
+        found: list[int] = []
+        long = {"value": "x" * 10**6}
+
+        def wake() -> None:
+            found.append(len(other.recv(2**21, socket.MSG_PEEK | socket.MSG_DONTWAIT)))
+            threading.Thread(target=lambda: received.append(Channel(other).receive())).start()
+
+        received: list[object] = []
+        for said in ({"value": 1}, long):
+            Channel(own).answer(said, wake)
+        while len(received) < 2:
+            time.sleep(0.01)
+        assert found[0] == len(b'{"value":1}') + 4
+        assert found[1] > 10_000  # as much as a socket holds
+        assert received == [{"value": 1}, long]
+        other.sendall(b"more")
+        with pytest.raises(ChannelError, match="before the answer"):
+            Channel(own).answer({}, wake)

@@ -153,6 +153,15 @@ class Endless(Fault):
             channel.send({"op": "count", "of": 0, "at": "visits"})
 
 
+class Hasty(Fault):
+    """Asks twice before it reads an answer, so that a sleep could measure the first."""
+
+    def fail(self, channel: Any) -> None:
+        channel._socket.sendall(framed(b'{"op": "left"}') * 2)
+        channel.receive()
+        channel.receive()
+
+
 class Talks(Fault):
     """Prints without end."""
 

@@ -375,6 +375,45 @@ def test_a_call_has_arguments_of_the_kinds_that_torch_declares(
         Graph.read(record, {"w": torch.zeros(4)}, [torch.zeros(4)])
 
 
+PARTLY = {
+    "no classes": ["nll_loss_forward.default", [{"value": 2}, {"value": 1}, None, 1, 0], {}],
+    "no classes of places": [
+        "nll_loss2d_forward.default",
+        [{"value": 3}, {"value": 4}, None, 1, 0],
+        {},
+    ],
+    "no table": ["embedding.default", [{"value": 5}, {"value": 1}], {}],
+    "a window of nothing": [
+        "max_pool2d_with_indices.default",
+        [{"value": 6}, [2, 1], [1, 1], [1, 0], [2, 1]],
+        {},
+    ],
+    "a window of nothing, by name": [
+        "max_pool2d_with_indices.default",
+        [{"value": 6}, [2, 1]],
+        {"stride": [1, 1], "padding": [1, 0], "dilation": [2, 1]},
+    ],
+}
+
+
+@pytest.mark.parametrize("call", PARTLY.values(), ids=PARTLY)
+def test_what_torch_fails_of_for_some_values_alone_is_refused_by_shapes(call: Any) -> None:
+    """It would end the run for a label that is not ignored, or write beyond what it has made."""
+    nodes = [
+        ["slice.Tensor", [{"value": 0}, 0, 0, 0], {}],
+        ["view.default", [{"value": 2}, [1, 0, 1, 1]], {}],
+        ["view.default", [{"value": 1}, [1, 1, 1]], {}],
+        ["view.default", [{"value": 2}, [0, 4]], {}],
+        ["view.default", [{"value": 0}, [1, 1, 4]], {}],
+        call,
+        ["sum.default", [{"value": 0}], {}],
+    ]
+    record = {"constants": [], "nodes": nodes, "result": {"value": 8}}
+    example = [torch.zeros((), dtype=torch.int64)]
+    with pytest.raises(UnsupportedError, match=r"place of nothing|with a dilation"):
+        Graph.read(record, {"w": torch.zeros(4)}, example)
+
+
 def test_constants_of_a_loss_are_not_compared_with_the_data() -> None:
     """Whether they are equal would be told by the end of the run, without noise."""
 
