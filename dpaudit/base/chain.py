@@ -212,10 +212,8 @@ def require_new(path: Path | str) -> None:
 
 
 def _there(path: Path) -> InputError:
-    return InputError(
-        f"journal {files.shown(path)} already exists; continue it by Ledger.resume, or give a new "
-        "path for a run whose ε adds to that of the first one."
-    )
+    other = "continue it by Ledger.resume, or give a new path for another run"
+    return InputError(f"journal {files.shown(path)} already exists; {other}.")
 
 
 def _not_created(path: Path, reason: str) -> InputError:

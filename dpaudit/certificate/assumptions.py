@@ -598,10 +598,7 @@ def _beside(findings: Iterable[Finding]) -> Known:
     """What an older version saw beside the ledger, and moved with no neighbour."""
     for each in findings:
         if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
-            why = (
-                "It is assumed that nothing done outside the ledger reveals anything about "
-                f"anybody: see the note {each.rule!r}."
-            )
+            why = f"It is assumed that what {each.rule!r} reports reveals nothing about anybody."
             return {Premise.ONE_DOOR: (Standing.ASSUMED, why)}
     return {}
 

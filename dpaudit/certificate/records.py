@@ -205,13 +205,12 @@ class CheckRecord(Record):
 NARROW = 1.1
 """Times the claim, up to which a refuting bound is near it."""
 _NARROWLY = (
-    "The bound is close to the claim, and up to {chance:.2g} % of audits of right code end so: if "
-    "you audited much code, or this code several times, give more runs and a higher confidence."
+    "The bound is close to the claim, and an audit of right code ends so with a probability of up "
+    "to {:.2g}: if you audited much code, or code several times, give more runs and confidence."
 )
 _BY_CHANCE = (
     "The event was more frequent than the claim allows, but so few runs may show this by chance."
 )
-_ALL_DIGITS = 17
 _COUNTS = ("hits", "runs", "other_hits", "other_runs")
 
 
@@ -256,24 +255,19 @@ class AuditRecord(Displayed):
         )
 
     def bound(self, digits: int = 4) -> str:
-        """The lower bound as it is printed, rounded down; "none" without one.
-
-        One that is above the claim is printed with as many digits as show that.
-        """
-        lower = self.epsilon_lower
+        """The lower bound as it is printed, rounded down: as above the claim where it is."""
+        lower, claim = self.epsilon_lower, self.claim_epsilon
         if lower is None:
             return "none"
-        above = lower > self.claim_epsilon
-        while above and digits < _ALL_DIGITS and float(down(lower, digits)) <= self.claim_epsilon:
-            digits += 1
-        return down(lower, digits)
+        enough = (n for n in range(digits, 17) if not float(down(lower, n)) <= claim < lower)
+        return down(lower, next(enough, 17))
 
     @property
     def caution(self) -> str:
         """What chance may have made of an event, in a sentence; empty where it hardly has."""
         lower, counts = self.epsilon_lower or 0.0, self.details.get("counts")
         if self.refuted and 0 < lower <= NARROW * self.claim_epsilon:
-            return _NARROWLY.format(chance=100 * (1 - self.confidence))
+            return _NARROWLY.format(1 - (self.confidence or 0.0))
         if self.refuted or not isinstance(counts, Mapping):
             return ""
         found = [counts[name] for name in _COUNTS if isinstance(counts.get(name), int)]

@@ -16,8 +16,7 @@ from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
 from dpaudit.certificate.checking import with_witness
-from dpaudit.ledger import Ledger
-from dpaudit.ledger.run_record import with_ledger
+from dpaudit.ledger import Ledger, with_ledger
 
 _found = FindingTable(__name__)
 

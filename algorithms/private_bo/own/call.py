@@ -16,10 +16,8 @@ import numpy as np
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
-from dpaudit.certificate import Certificate, SubjectRecord, certify
-from dpaudit.certificate.checking import with_witness
-from dpaudit.ledger import FloatNoise, Ledger
-from dpaudit.ledger.run_record import with_ledger
+from dpaudit.certificate import Certificate, SubjectRecord, certify, with_witness
+from dpaudit.ledger import FloatNoise, Ledger, with_ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import single_threaded
 from private_bo.own.answers import JointStudy, LocalStudy

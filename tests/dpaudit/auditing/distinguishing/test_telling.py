@@ -123,7 +123,8 @@ def test_a_bound_that_refutes_narrowly_is_said_to_be_near_the_claim():
     near, far = noisy(0.93), noisy(0.5)
     assert near.refuted
     assert near.epsilon_lower < 1.1
-    assert "close to the claim, and up to 5 % of audits" in near.caution
+    assert "close to the claim" in near.caution
+    assert "with a probability of up to 0.05: if" in near.caution
     barely = replace(near, claim_epsilon=1.0, epsilon_lower=1.000004)
     assert barely.bound() == "1.000004"  # not 1, which is the claim
     assert replace(barely, epsilon_lower=0.999).bound(2) == "0.99"
