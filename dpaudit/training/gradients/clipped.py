@@ -202,13 +202,21 @@ class ClippedSums:
                 try:
                     chunk = self._examples.chunk(padded, self.device, self.dtype)
                     added, own = self._clipped(self._detached(), chunk, len(here), norm)
-                except Exception:
+                except Exception as error:
+                    if self._counts_as_zero(error):
+                        balance += counted
+                        continue
                     with foreign("the loss"):  # its words may show an example
                         raise
                 total += added.numpy(force=True)
                 if counted:
                     balance += 2 * int((own <= norm * (1 - MARGIN)).sum()) - len(here)
         return total, balance
+
+    def _counts_as_zero(self, error: Exception) -> bool:
+        """Tell whether an error of one unit follows from its rows alone, and tells nothing."""
+        of_memory = isinstance(error, MemoryError) or "alloc" in str(error)
+        return isinstance(self._loss, Graph) and self._loss.is_total and not of_memory
 
     def _clipped(
         self, parameters: Mapping[str, Any], chunk: Any, real: int, norm: float

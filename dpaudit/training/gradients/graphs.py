@@ -90,11 +90,14 @@ class Graph:
         constants: public tensors.
         nodes: operator, arguments and options of each call.
         result: of the last call, the loss.
+        is_total: whether a unit for which a call fails has the gradient 0, as its own rows decide
+            that; else the failure is an error.
     """
 
     constants: tuple[Any, ...]
     nodes: tuple[tuple[str, list[Any], dict[str, Any]], ...]
     result: Any
+    is_total: bool = False
 
     @classmethod
     def read(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def open_training(operations: Operations, request: Mapping[str, Any]) -> int:
         names = operations.names(side, declared[0])
         own = {name: each.clone() for name, each in parameters.items()}
         rows = UnitRows(leaves, codes, names, most)
-        side.trainings[number] = Trainer(graph, own, rows, side.ledger, at=at, **settings)
+        loss = replace(graph, is_total=side is operations.real)  # of made-up rows it is said
+        side.trainings[number] = Trainer(loss, own, rows, side.ledger, at=at, **settings)
 
     operations.both(release)
     return number

@@ -26,6 +26,7 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.sealed.operations import FatalError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
 from dpaudit.training.gradients.clipped import ClippedSums
@@ -373,6 +374,35 @@ def test_a_call_has_arguments_of_the_kinds_that_torch_declares(
     record = {"constants": [], "nodes": [[call, arguments, options], last], "result": {"value": 3}}
     with pytest.raises(InputError, match="argument of another kind than it takes"):
         Graph.read(record, {"w": torch.zeros(4)}, [torch.zeros(4)])
+
+
+@pytest.mark.parametrize("words", ["index is out of range", "can't allocate memory"])
+def test_a_unit_for_which_torch_fails_adds_nothing(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ended there would tell that it is among the rows; want of memory ends it."""
+    model, own = two_layers(), Graph.__call__
+
+    def call(graph: Graph, parameters: Any, example: Any) -> Any:
+        if graph.is_total and example[0][0] == 3.75:
+            raise RuntimeError(words)
+        return own(graph, parameters, example)
+
+    monkeypatch.setattr(Graph, "__call__", call)
+    found = []
+    for more in ([], [{"who": "x", "a": "3.75", "b": "1", "word": "0"}]):
+        with held(tmp_path, [*ROWS, *more], plan_of(1), columns=COLUMNS) as asked:
+            trainer = SealedTrainer(
+                loss_of(model), model, vectors(asked, 1), asked.ledger, divisor=5
+            )
+            if more and "memory" in words:
+                with pytest.raises(FatalError):
+                    next(trainer)
+                return
+            next(trainer)
+            found.append(asked.steps[0].value)
+    assert np.array_equal(*found)
+    assert np.any(found[0])
 
 
 PARTLY = {
