@@ -64,7 +64,7 @@ class Fails(Answers):
 
 @pytest.mark.parametrize("how", ["raises", "shows"])
 def test_a_run_that_fails_late_says_what_is_charged(tmp_path, how):
-    with pytest.raises(InputError, match="stays charged \\(releases: 3\\)") as told:
+    with pytest.raises(InputError, match="stay charged \\(releases: 3\\)") as told:
         run_subject(f"{__name__}:Fails", [f"how={how}"], None, 1, tmp_path, rehearse=False)
     assert "secret" not in str(told.value)
     assert "ledger.jsonl' keeps the record." in str(told.value)

@@ -148,7 +148,7 @@ def test_all_rows_can_be_asked():
 
 
 def test_fewer_rows_than_queries():
-    with pytest.raises(InputError, match="at least the 61"):
+    with pytest.raises(InputError, match="at least as many rows as there are queries, 61"):
         Modeller(steps=51).run(Release(POINTS), float, np.random.default_rng(0))
 
 

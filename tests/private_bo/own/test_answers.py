@@ -311,4 +311,4 @@ def test_too_few_users_to_learn_from_are_a_finding_before_the_run(kind, users, e
 def test_a_group_that_is_larger_than_noise_asks_for_is_a_finding(group, finds):
     study = JointStudy(users=500, epsilon=1.0, group=group)
     assert [each.rule for each in study.findings()] == ["large-group"] * finds
-    assert not finds or "With 25 users asked about each point, 20 points" in str(study.findings())
+    assert not finds or "With 25 users asked about each point, only 20" in str(study.findings())

@@ -52,7 +52,7 @@ def test_points_of_a_file(tmp_path):
         with pytest.raises(InputError, match=r"columns is .* must have a header"):
             PointSpace.from_csv(str(path), columns)
     path.write_text("dose\n1\n2\nx\n")
-    with pytest.raises(InputError, match="row 3 has not"):
+    with pytest.raises(InputError, match="row 3 lacks one"):
         PointSpace.from_csv(str(path), ["dose"])
 
 

@@ -170,6 +170,15 @@ def liking(records, rng, point):
 """
 
 
+def alike(one, other):
+    """Tell whether two results are equal but for the rounding of what was searched for."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == (pytest.approx(other, rel=1e-6) if isinstance(other, float) else other)
+
+
 @pytest.mark.skipif(bool(lacking()), reason="nothing is sealed here")
 @pytest.mark.parametrize("name", ["BANDIT", "GROUPS"])
 def test_a_sealed_run_publishes_what_the_unsealed_one_does(name, tmp_path):
@@ -182,8 +191,8 @@ def test_a_sealed_run_publishes_what_the_unsealed_one_does(name, tmp_path):
         made, _ = run_subject(f"own.py:{name}", (), None, 1, Path("out"), sealed=True)
         target = open_target(f"own.py:{name}", {}, "to compare")
         other, _ = run_target(target, "own.py", Path("other"), RunOptions(seed=1))
-    assert made.run["summary"] == other.run["summary"]
-    assert made.run["series"] == other.run["series"]
+    for part in ("summary", "series"):  # two processes may differ in the last bits of floats
+        assert alike(made.run[part], other.run[part])
     known = {each.premise: each.standing for each in made.assumptions}
     assert known[Premise.SENSITIVITY] is known[Premise.OWN_VALUES] is Standing.ENFORCED
 
@@ -201,7 +210,7 @@ def test_a_subject_of_the_package_is_found_by_its_name(tmp_path):
 def test_a_certificate_leaves_open_what_a_seal_does_not_close():
     (regret,) = (each for each in plain(bandit(sealed.LDPTGPUCB)).not_covered() if "regret" in each)
     assert regret not in bandit(sealed.LDPTGPUCB).not_covered()
-    assert any("objective follows" in each for each in plain(study()).not_covered())
+    assert any("objective depends" in each for each in plain(study()).not_covered())
     said = study().not_covered()
-    assert not any("objective follows" in each for each in said)
+    assert not any("objective depends" in each for each in said)
     assert said[-1] == "How long an objective takes."

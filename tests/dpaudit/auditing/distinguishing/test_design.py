@@ -148,7 +148,11 @@ def test_a_refusal_comes_before_the_runs():
         calls.append(size)
         return Laplace(1.0).release_many(data, size, rng)
 
-    for epsilon, words in ((1.0, "at least 9"), (10.0, "at least 77006"), (100.0, "no number")):
+    for epsilon, words in (
+        (1.0, "at least 9"),
+        (10.0, "at least 77006"),
+        (100.0, "no larger number"),
+    ):
         calls.clear()
         with pytest.raises(InputError, match=f"runs is 5; .* {words}"):
             audit_release(counted, AuditPair(0.0, 1.0), epsilon=epsilon, runs=5)

@@ -175,7 +175,7 @@ def test_a_clock_is_confirmed_by_its_day(book):
     book("clock", "2001-01-01").refuses("must be the clock's day")
     assert "is not a day" in book("clock", "tomorrow")[2]
     day = datetime.now(UTC).date().isoformat()
-    assert f"it is {day}" in book("clock", day)[1]
+    assert f"the date {day} is confirmed" in book("clock", day)[1]
     assert book("verify")[0] == 0
 
 
