@@ -4,9 +4,9 @@ Run ``python -m tests.benchmarks.panels`` (with ``DPAUDIT_DATA``; otherwise pane
 the problems of panels a to f, and house prices (g), which no setting was chosen on, with 1000 users
 at the ε of the panel, or at 1 where the paper has no privacy: f is then c. The studies of all trust
 models have the prior of the lookahead, and in each trial the same problem; δ is 1e-5 for shuffle
-and 0 otherwise. A user who is asked twice answers afresh. ``--learners`` puts the paper's
-algorithms beside the lookahead instead: at the documented scales of the paper's panels, and without
-privacy where the paper has none.
+and joint, and 0 otherwise. ``--epsilon`` takes another ε for all panels. A user who is asked twice
+answers afresh. ``--learners`` puts the paper's algorithms beside the lookahead instead: at the
+documented scales of the paper's panels, and without privacy where the paper has none.
 
 Regret is that of all users, in per cent of that of uniform play, with its standard error.
 ``--record FILE.json`` keeps every trial.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ from private_bo.problems import BanditProblem
 
 Array = NDArray[np.float64]
 UNSEEN = Panel("g", "taipei", 1.0, "house prices")
-TRUSTS = ("local", "shuffle", "local-joint")
+TRUSTS = ("local", "shuffle", "joint", "local-joint")
 LOOKAHEAD = "lookahead"
 LEARNERS = (LOOKAHEAD, *(each.value for each in Algorithm))
 _STUDENT = 4.0
@@ -143,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--learners", action="store_true", help="not trust models, but learners")
     parser.add_argument("--panels", help="letters; by trust model without f, which is c at ε = 1")
+    parser.add_argument("--epsilon", type=float, help="by trust model, in place of the panel's")
     parser.add_argument("--trials", type=int, default=24)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=2)
@@ -159,6 +160,8 @@ def main() -> None:
     for panel in (*PANELS, UNSEEN):
         if panel.letter not in letters or missing_data(panel) is not None:
             continue
+        if given.epsilon is not None and not given.learners:
+            panel = replace(panel, epsilon=given.epsilon)
         each = [seed_of(panel, trial, given.seed) for trial in range(given.trials)]
         found = {
             method: np.array(
