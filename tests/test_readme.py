@@ -193,7 +193,7 @@ def test_the_page_on_language_models_does_what_it_says(tmp_path, monkeypatch, ca
     assert of_open[0] > 6.5  # by chance 1.5
     assert max(of_private[:2]) < 2.5
     brought = [int(each) for each in re.findall(r"extracted (\d+) of \d+ if included", out)]
-    assert brought[0] > 80
+    assert brought[0] > 40  # of 95; 68 to 92 in ten runs, by chance 0
     assert brought[1] == 0
 
 
