@@ -216,7 +216,9 @@ class ClippedSums:
     def _counts_as_zero(self, error: Exception) -> bool:
         """Tell whether an error of one unit follows from its rows alone, and tells nothing."""
         of_memory = isinstance(error, MemoryError) or "alloc" in str(error)
-        return isinstance(self._loss, Graph) and self._loss.is_total and not of_memory
+        alone = self.chunk == 1  # else it would take the units beside it along
+        total = isinstance(self._loss, Graph) and self._loss.is_total
+        return alone and total and not of_memory
 
     def _clipped(
         self, parameters: Mapping[str, Any], chunk: Any, real: int, norm: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dpaudit import (
     PrivacyUnit,
     TrustModel,
 )
-from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.base.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.sealed.operations import FatalError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
@@ -403,6 +404,22 @@ def test_a_unit_for_which_torch_fails_adds_nothing(
             found.append(asked.steps[0].value)
     assert np.array_equal(*found)
     assert np.any(found[0])
+
+
+def test_a_failure_takes_no_other_unit_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a chunk of two, the one beside it would be moved by the one for which torch fails."""
+    own, zeros = {"w": torch.ones(2)}, [torch.zeros(2)]
+    graph, _ = Graph.read(traced(lambda p, e: (p["w"] * e[0]).sum(), own, zeros, list), own, zeros)
+    examples = UnitRows([torch.ones(2, 2)], np.arange(2), list("ab"), 1)
+    sums = [ClippedSums(replace(graph, is_total=True), own, examples, size) for size in (1, 2)]
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("index is out of range")
+
+    monkeypatch.setattr(Graph, "__call__", fails)
+    assert not sums[0].total(np.arange(2), 1.0)[0].any()
+    with pytest.raises(DpAuditError, match="the loss"):
+        sums[1].total(np.arange(2), 1.0)
 
 
 PARTLY = {
