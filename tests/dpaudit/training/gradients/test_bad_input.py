@@ -28,7 +28,7 @@ from dpaudit import (
 from dpaudit.mechanisms import BandedToeplitz, ContinualGaussian, Gaussian
 from dpaudit.plan import Contribution, CyclicPoissonSampling
 from dpaudit.training import Adaptive, Trainer, fit
-from dpaudit.training.gradients.clipped import ClippedSums
+from dpaudit.training.gradients.clipped import MARGIN, ClippedSums
 from dpaudit.training.gradients.examples import Examples
 
 PLAN = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, relation=ZeroOut())
@@ -279,7 +279,7 @@ def test_layers_that_are_mapped_have_the_gradients_of_a_loop(name):
 
     parameters = dict(model.named_parameters())
     total, _ = ClippedSums(loss, parameters, Examples(data), 4).total(np.arange(6), 0.3)
-    truth = clipped_by_loop(loss, parameters, (data,), range(6), 0.3 * (1 - 2.0**-10))
+    truth = clipped_by_loop(loss, parameters, (data,), range(6), 0.3 * (1 - MARGIN))
     assert total == pytest.approx(truth, abs=1e-9)
 
 
@@ -295,7 +295,7 @@ def test_lstms_are_mapped_in_32_bits():
     parameters = dict(model.named_parameters())
     sums = ClippedSums(loss_of(model), parameters, Examples(data), 4)
     total, _ = sums.total(np.arange(6), 0.3)
-    limit = 0.3 * (1 - 2.0**-10)
+    limit = 0.3 * (1 - MARGIN)
     truth = clipped_by_loop(loss_of(wide), parameters, (data,), range(6), limit)
     assert total == pytest.approx(truth, abs=1e-6)
 
@@ -308,7 +308,7 @@ def test_embeddings_are_mapped():
 
     data, parameters = torch.arange(12).reshape(4, 3) % 9, dict(model.named_parameters())
     total, _ = ClippedSums(loss, parameters, Examples(data), 4).total(np.arange(4), 0.3)
-    truth = clipped_by_loop(loss, parameters, (data,), range(4), 0.3 * (1 - 2.0**-10))
+    truth = clipped_by_loop(loss, parameters, (data,), range(4), 0.3 * (1 - MARGIN))
     assert total == pytest.approx(truth, abs=1e-12)
 
 
