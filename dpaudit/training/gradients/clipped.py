@@ -31,7 +31,7 @@ from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
 from dpaudit.training.gradients.graphs import Graph
-from dpaudit.training.gradients.reach import kept, reached
+from dpaudit.training.gradients.reach import kept, parts_of, reached
 from dpaudit.training.gradients.sums import ChunkSum
 
 Loss = Callable[[Mapping[str, Any], Any], Any]
@@ -97,7 +97,8 @@ class ClippedSums:
         if isinstance(loss, Graph) and chunk == 1:
             self._gradients = partial(_of_one_unit, one)
         self._loss = loss
-        known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
+        held = (part for _, value in reached(loss) for part in parts_of(value))
+        known = [each for each in held if isinstance(each, nn.Module)]
         self._try([*known, *([] if model is None else [model])])
 
     def _try(self, models: list[nn.Module]) -> None:
