@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.func import grad, vmap
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
@@ -113,7 +114,7 @@ class ClippedSums:
         before, seed = [_tensors(each) for each in modules], secret_seed()
         try:
             with foreign(_TRIED, public=True), drawn_by(seed, self.device):
-                self._clipped(self._detached(), made, 0, self.chunk, 1.0)
+                _, norms = self._clipped(self._detached(), made, 0, self.chunk, 1.0)
                 seeded = torch.initial_seed() != seed
         except DpAuditError as error:
             if isinstance(error, InputError) and _NO_NUMBER in str(error):
@@ -125,9 +126,15 @@ class ClippedSums:
                     raise UnsupportedError(
                         f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
                     ) from None
+            self._require_called(made)
             raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
         for module, old in zip(modules, before, strict=True):
             _require_same(module, old)
+        if not (norms.any() or isinstance(self._loss, Graph) or self._uses_parameters(made)):
+            raise InputError(
+                "the loss uses none of the parameters that it is given; call a model by "
+                "torch.func.functional_call(model, parameters, inputs)."
+            )
         if seeded:
             raise UnsupportedError(
                 "the loss seeds torch, so that one unit that joins moves what is drawn for all "
@@ -135,6 +142,53 @@ class ClippedSums:
             )
         if not isinstance(self._loss, Graph):
             self._require_nothing_kept(made, modules)
+
+    def _require_called(self, made: Any) -> None:
+        """Refuse a loss that takes other types, or that fails without ``vmap`` too."""
+        leaves, form = tree_flatten(made)  # of users with weights, which are last
+        clipped = partial(self._clipped, start=0, real=self.chunk, norm=1.0)
+        for n, kind in product(range(len(self._examples.leaves)), (self.dtype, torch.int64)):
+            own = leaves[n].dtype
+            other = tree_unflatten([*leaves[:n], leaves[n].to(kind), *leaves[n + 1 :]], form)
+            if own != kind and self._error_of(clipped, other) is None:
+                raise InputError(
+                    f"{self._examples.called[n]} is of {own}, which the loss cannot take; convert "
+                    f"it, such as by .to({kind}), or of an array by "
+                    f".astype('{str(kind).removeprefix('torch.')}')."
+                )
+        one = self._one(made)
+        if (error := self._error_of(self._loss, one)) is not None:
+            shapes = tree_map(lambda each: f"{tuple(each.shape)} of {each.dtype}", one)
+            raise InputError(
+                f"{str(error).removesuffix('.')}; it is called as loss(parameters, example), and "
+                f"one example has the shapes {str(shapes).replace(chr(39), ''):.200}."
+            )
+
+    def _one(self, made: Any) -> Any:
+        """The first of made-up examples."""
+        by_user = self._examples.by_user
+        tree = made[0] if by_user else made
+        return tree_map(lambda each: each[0, 0] if by_user else each[0], tree)
+
+    def _uses_parameters(self, made: Any) -> bool:
+        """Tell whether the loss of one example depends on a parameter, if only by a factor 0."""
+        own = {name: each.requires_grad_() for name, each in self._detached().items()}
+        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self.device):
+            with torch.enable_grad():
+                found = self._loss(own, self._one(made))
+            if not found.requires_grad:
+                return False
+            found = torch.autograd.grad(found, [*own.values()], allow_unused=True)
+        return any(each is not None for each in found)
+
+    def _error_of(self, call: Loss, example: Any) -> DpAuditError | None:
+        """What a call with made-up examples raises, if anything."""
+        try:
+            with foreign("the loss", public=True), drawn_by(secret_seed(), self.device):
+                call(self._detached(), example)
+        except DpAuditError as error:
+            return error
+        return None
 
     def _require_nothing_kept(self, made: Any, modules: list[nn.Module]) -> None:
         """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
