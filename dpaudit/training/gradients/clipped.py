@@ -15,9 +15,8 @@ gradient depend on its place in a chunk.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,17 +24,16 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.func import grad, vmap
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_map
 
-from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
 from dpaudit.training.gradients.graphs import Graph
-from dpaudit.training.gradients.reach import kept, parts_of, reached
 from dpaudit.training.gradients.sums import ChunkSum
+from dpaudit.training.gradients.trial import NO_NUMBER, Loss, LossTrial
 
-Loss = Callable[[Mapping[str, Any], Any], Any]
 Floats = NDArray[np.float64]
 
 MARGIN = 2.0**-9
@@ -49,15 +47,6 @@ that 32 bits add, in each of two neighbours. In all that is 1.8e-3.
 _BLOCK = 4096
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
-
-_UNMAPPED = (nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
-_HOW = (
-    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM of 32 bits, "
-    "attention, layer and group norm), and no branch on values"
-)
-
-
-_TRIED = "the loss, of an example of zeros,"
 
 
 class ClippedSums:
@@ -98,110 +87,14 @@ class ClippedSums:
         if isinstance(loss, Graph) and chunk == 1:
             self._gradients = partial(_of_one_unit, one)
         self._loss = loss
-        held = (part for _, value in reached(loss) for part in parts_of(value))
-        known = [each for each in held if isinstance(each, nn.Module)]
-        self._try([*known, *([] if model is None else [model])])
+        with foreign(f"{chunk} units of zeros, as chunk says,", public=True):
+            made = examples.zeros(chunk, self.device, self.dtype)
+        models = [] if model is None else [model]
+        LossTrial(loss, examples, models, self._of_made_up, self._detached).run(made)
 
-    def _try(self, models: list[nn.Module]) -> None:
-        """Clip gradients of made-up units and add them, so that what fails tells of no example.
-
-        All that is done with units of the data is done with these: a table may have none, and what
-        fails for those of others alone would tell that it has some.
-        """
-        with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
-            made = self._examples.zeros(self.chunk, self.device, self.dtype)
-        modules = list(dict.fromkeys(each for model in models for each in model.modules()))
-        before, seed = [_tensors(each) for each in modules], secret_seed()
-        try:
-            with foreign(_TRIED, public=True), drawn_by(seed, self.device):
-                _, norms = self._clipped(self._detached(), made, 0, self.chunk, 1.0)
-                seeded = torch.initial_seed() != seed
-        except DpAuditError as error:
-            if isinstance(error, InputError) and _NO_NUMBER in str(error):
-                raise InputError(str(error)) from None
-            for each in modules:
-                name = type(each).__name__
-                running = isinstance(each, nn.modules.batchnorm._BatchNorm)
-                if isinstance(each, _UNMAPPED) or (running and each.training):
-                    raise UnsupportedError(
-                        f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
-                    ) from None
-            self._require_called(made)
-            raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
-        for module, old in zip(modules, before, strict=True):
-            _require_same(module, old)
-        if not (norms.any() or isinstance(self._loss, Graph) or self._uses_parameters(made)):
-            raise InputError(
-                "the loss uses none of the parameters that it is given; call a model by "
-                "torch.func.functional_call(model, parameters, inputs)."
-            )
-        if seeded:
-            raise UnsupportedError(
-                "the loss seeds torch, so that one unit that joins moves what is drawn for all "
-                "others; leave that out."
-            )
-        if not isinstance(self._loss, Graph):
-            self._require_nothing_kept(made, modules)
-
-    def _require_called(self, made: Any) -> None:
-        """Refuse a loss that takes other types, or that fails without ``vmap`` too."""
-        leaves, form = tree_flatten(made)  # of users with weights, which are last
-        clipped = partial(self._clipped, start=0, real=self.chunk, norm=1.0)
-        for n, kind in product(range(len(self._examples.leaves)), (self.dtype, torch.int64)):
-            own = leaves[n].dtype
-            other = tree_unflatten([*leaves[:n], leaves[n].to(kind), *leaves[n + 1 :]], form)
-            if own != kind and self._error_of(clipped, other) is None:
-                raise InputError(
-                    f"{self._examples.called[n]} is of {own}, which the loss cannot take; convert "
-                    f"it, such as by .to({kind}), or of an array by "
-                    f".astype('{str(kind).removeprefix('torch.')}')."
-                )
-        one = self._one(made)
-        if (error := self._error_of(self._loss, one)) is not None:
-            shapes = tree_map(lambda each: f"{tuple(each.shape)} of {each.dtype}", one)
-            raise InputError(
-                f"{str(error).removesuffix('.')}; it is called as loss(parameters, example), and "
-                f"one example has the shapes {str(shapes).replace(chr(39), ''):.200}."
-            )
-
-    def _one(self, made: Any) -> Any:
-        """The first of made-up examples."""
-        by_user = self._examples.by_user
-        tree = made[0] if by_user else made
-        return tree_map(lambda each: each[0, 0] if by_user else each[0], tree)
-
-    def _uses_parameters(self, made: Any) -> bool:
-        """Tell whether the loss of one example depends on a parameter, if only by a factor 0."""
-        own = {name: each.requires_grad_() for name, each in self._detached().items()}
-        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self.device):
-            with torch.enable_grad():
-                found = self._loss(own, self._one(made))
-            if not found.requires_grad:
-                return False
-            found = torch.autograd.grad(found, [*own.values()], allow_unused=True)
-        return any(each is not None for each in found)
-
-    def _error_of(self, call: Loss, example: Any) -> DpAuditError | None:
-        """What a call with made-up examples raises, if anything."""
-        try:
-            with foreign("the loss", public=True), drawn_by(secret_seed(), self.device):
-                call(self._detached(), example)
-        except DpAuditError as error:
-            return error
-        return None
-
-    def _require_nothing_kept(self, made: Any, modules: list[nn.Module]) -> None:
-        """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
-        before = kept(self._loss, modules)
-        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self.device):
-            self._clipped(self._detached(), made, 0, self.chunk, 1.0)
-        now = kept(self._loss, modules)
-        for (name, old), (_, new) in zip(before, now, strict=False):
-            if old != new:
-                raise UnsupportedError(
-                    f"the loss changes {name!r:.60}, which would keep something of the examples, "
-                    "or of how many there are, for the next call; leave that out."
-                )
+    def _of_made_up(self, parameters: Mapping[str, Any], units: Any) -> Any:
+        """The norms of made-up units, with which all is done that is done with others."""
+        return self._clipped(parameters, units, 0, self.chunk, 1.0)[1]
 
     def require_unchanged(self) -> None:
         """Refuse parameters that became others, such as those of a model that was halved.
@@ -291,9 +184,6 @@ class ClippedSums:
         return self._sum(factors, rows, start), norms[:real]
 
 
-_NO_NUMBER = "the loss of one example"
-
-
 def _of_row(loss: Loss, parameters: Mapping[str, Any], row: Any) -> Any:
     return _number(loss(parameters, row))
 
@@ -325,10 +215,10 @@ def _of_one_unit(loss: Loss, parameters: Mapping[str, Any], chunk: Any) -> dict[
 def _number(loss: Any) -> Any:
     """Refuse what is no loss of one example."""
     if not isinstance(loss, torch.Tensor):
-        raise InputError(f"{_NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
+        raise InputError(f"{NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
     if loss.ndim or not loss.is_floating_point():
         raise InputError(
-            f"{_NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
+            f"{NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
             "one number, of shape () and a float, so add up or average its terms."
         )
     return loss
@@ -355,23 +245,6 @@ def _require_parameters(parameters: Mapping[str, Any]) -> Any:
                 f"{first.device}."
             )
     return first
-
-
-def _tensors(module: nn.Module) -> dict[str, tuple[Any, int]]:
-    """The tensors that a module holds beside its parameters, and how often each was written to."""
-    held = {**vars(module), **module._buffers}
-    tensors = {name: each for name, each in held.items() if isinstance(each, torch.Tensor)}
-    return {name: (each, each._version) for name, each in tensors.items()}
-
-
-def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None:
-    """Refuse a module that keeps something of what it was called with."""
-    for name, (tensor, version) in _tensors(module).items():
-        if name not in before or before[name][0] is not tensor or before[name][1] != version:
-            raise UnsupportedError(
-                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would "
-                "keep something of the examples outside the gradients; leave that out."
-            )
 
 
 def _norms(rows: list[Any]) -> Any:
