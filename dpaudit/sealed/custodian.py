@@ -25,6 +25,7 @@ from dpaudit.base import errors, files
 from dpaudit.base.applications import closed_extensions
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.file_content import Identity
 from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
 from dpaudit.plan import Invocation, Plan
 from dpaudit.sealed import sandbox
@@ -38,7 +39,7 @@ from dpaudit.sealed.operations import (
 )
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.processes import end, start
-from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
+from dpaudit.sealed.public_files import read_public, require_apart, table_files
 from dpaudit.sealed.sealable import require_population, require_sealable
 from dpaudit.sealed.store import ReadTable, opened, tables_to_try, with_data
 from dpaudit.sealed.sums import Side, trial_of
@@ -199,11 +200,12 @@ class _Custodian:
         """Add to a seal how the processes of functions are kept in.
 
         Raises:
-            UnsupportedError: if they are not.
+            UnsupportedError: if they are not; only what follows from the machine alone is an
+                :class:`_UnsealedError`, upon which a run may be made without a seal.
         """
         try:
             means, tries = workers.seal(self.job["private"])
-        except UnsupportedError as error:
+        except sandbox.UnsealableError as error:
             raise _UnsealedError(str(error)) from None
         if "succeeded" in tries.values():
             raise _UnsealedError(

@@ -23,10 +23,11 @@ from dpaudit import (
     PrivacyUnit,
     TrustModel,
 )
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.project.targets import find_target
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.handles import code_of
+from dpaudit.workflow import sealing
 from dpaudit.workflow.running import RunOptions, run_subject, run_target
 
 pytest.importorskip("duckdb")
@@ -591,3 +592,21 @@ def test_a_sealed_run_gives_what_an_unsealed_one_gives(project, tmp_path, monkey
     assert list(sealed.seal.functions) == [f"functions.py:{n}" for n in ("slope", "seen", "drawn")]
     again, _ = run_subject(name, (), None, 1, tmp_path / "again")
     assert again.run["summary"] == sealed.run["summary"]
+
+
+def test_files_of_functions_unseal_no_run(project, tmp_path, monkeypatch):
+    """Who writes files for which memory is short would else have the rows."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    own = sealing.boot
+    ended = "import ast; ast.parse = lambda *_: bytearray(2**60)\nmain(int"
+
+    def boot(module: str) -> str:
+        words = own(module)
+        return words.replace("main(int", ended) if module.endswith("template") else words
+
+    monkeypatch.setattr(sealing, "boot", boot)
+    with pytest.raises(UnsupportedError, match="processes of functions cannot be made"):
+        run_subject(f"{project / 'learn.py'}:Learn", (), None, 1, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
