@@ -135,12 +135,10 @@ class CsvFile(Record):
         names = rows[0] if rows else []
         if self.path.stat().st_size == 0:
             raise InputError(
-                f"source {files.shown(self.path)} is empty; its first line must name the columns."
+                f"source {shown(self.name)} is empty; its first line must name the columns."
             )
         if not names or len(set(names)) < len(names):
-            raise InputError(
-                f"source {files.shown(self.path)} has no header, or names a column twice."
-            )
+            raise InputError(f"source {shown(self.name)} has no header, or names a column twice.")
         return names
 
 
@@ -359,7 +357,7 @@ def _require(columns: Sequence[str], known: Sequence[str], path: Path, delimiter
             listed = ", ".join(f"{each:.40}" for each in known[:20])
             hint = f"; if {min(other)!r} separates columns, set delimiter to it." if other else "."
             raise InputError(
-                f"source {files.shown(path)} has no column {shown(name)}; it has {listed}{hint}"
+                f"source {shown(path.name)} has no column {shown(name)}; it has {listed}{hint}"
             )
 
 

@@ -291,6 +291,17 @@ def test_a_joined_file_is_exchanged_too_late_once_it_is_opened(tmp_path, monkeyp
     assert rows == [(2,)]
 
 
+def test_a_joined_file_that_lacks_a_column_is_named_as_its_author_does(tmp_path):
+    (tmp_path / "t.csv").write_text("u,t\nann,ann\n")
+    (tmp_path / "p.csv").write_text("u,y\nann,2\n")
+    join = {"source": "p.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {"source": "t.csv", "unit": "u", "columns": {"t": {"type": "text"}}, "join": join}
+    source, layout, _ = read_table(data, tmp_path)
+    wanted = "^source 'p.csv' has no column 'z'; it has u, y.$"
+    with pytest.raises(InputError, match=wanted), staged(source, layout):
+        pass
+
+
 DATABASE = "postgresql://host/db"
 
 
