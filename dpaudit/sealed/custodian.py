@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -80,7 +80,7 @@ def main(descriptor: int) -> None:
 
 
 class _UnsealedError(UnsupportedError):
-    """The process of the code is not sealed."""
+    """This machine lacks what seals a process; whoever does not insist runs without."""
 
 
 @dataclass
@@ -124,14 +124,12 @@ class _Custodian:
         self.process = child.pid
         self.stack.callback(end, child, self.analyst)
         self.stack.callback(self._go_on)  # who stands still does not end
-        wanted = (
-            *("name", "settings", "paths", "packages", "private"),
-            *("processor_seconds", "memory_bytes"),
-        )
+        wanted = "name", "settings", "paths", "packages", "processor_seconds", "memory_bytes"
         readable = [*map(str, self._open_to_code()), self.job["copy"]]
+        private = [_out_of_reach(path, readable) for path in self.job["private"]]
         self.analyst.send(
             {name: self.job[name] for name in wanted}
-            | {"readable": readable, "parent": os.getpid()}
+            | {"readable": readable, "private": private, "parent": os.getpid()}
         )
         for name in _LIBRARIES:  # while the other process starts
             with suppress(ImportError):
@@ -140,7 +138,7 @@ class _Custodian:
         if "unsealed" in said:
             raise _UnsealedError(said["unsealed"])
         if not said["tries"] or "succeeded" in said["tries"].values():
-            raise _UnsealedError(
+            raise UnsupportedError(
                 "the process of the code was able to do something that a sealed process must not "
                 "be able to do."
             )
@@ -208,7 +206,7 @@ class _Custodian:
         except sandbox.UnsealableError as error:
             raise _UnsealedError(str(error)) from None
         if "succeeded" in tries.values():
-            raise _UnsealedError(
+            raise UnsupportedError(
                 "the process of a function was able to do something that a sealed process must "
                 "not be able to do."
             )
@@ -363,6 +361,17 @@ class _Account:
         if "error" in said:
             raise error_of(said)
         return said["value"]
+
+
+def _out_of_reach(path: str, readable: Sequence[str]) -> str:
+    """What the code must not reach of a private path.
+
+    That is all but what it may read, where this lies in it: of a project with Python's packages in
+    its folder, that there is a folder is seen, and nothing else that is in it.
+    """
+    folder = Path(path).resolve()
+    around = any(Path(each).resolve().is_relative_to(folder) for each in readable)
+    return f"{path}/.dpaudit" if around else path
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -609,4 +610,27 @@ def test_files_of_functions_unseal_no_run(project, tmp_path, monkeypatch):
     monkeypatch.setattr(sealing, "boot", boot)
     with pytest.raises(UnsupportedError, match="processes of functions cannot be made"):
         run_subject(f"{project / 'learn.py'}:Learn", (), None, 1, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_project_is_sealed_whose_folder_holds_what_code_may_read(project, tmp_path, monkeypatch):
+    """As one with its Python packages in ``.venv``; it would else have run without a seal."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    (project / "inside").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(project / "inside"))  # for the copy of the code
+    name = f"{project / 'learn.py'}:Learn"
+    certificate, _ = run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+    assert certificate.seal is not None
+    assert "EACCES" in certificate.seal.tries["list what is private"]
+
+
+def test_there_is_no_run_where_the_code_reaches_what_is_private(project, tmp_path, monkeypatch):
+    """Not even one without a seal, which this machine could have."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    with pytest.raises(UnsupportedError, match="must not be able to do"):
+        run_subject(f"{project / 'learn.py'}:Learn", (), json.__file__, 1, tmp_path / "out")
     assert not (tmp_path / "out").exists()
