@@ -17,6 +17,14 @@ from typing import Any
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PublicError
 
+_WANTED: dict[type, str] = {
+    KeyError: ", so give each record the key that the line reads",
+    IndexError: ", so give each record the entry that the line reads",
+    TypeError: ", so give records of the kind that the line works with",
+    AttributeError: ", so give records of the kind that the line works with",
+}
+"""What is likely to be wrong, by the kind of an error alone."""
+
 
 class RedactedFunction:
     """A function of which an error tells no more than its kind, and the line of a file.
@@ -50,7 +58,8 @@ class RedactedFunction:
         if issubclass(kind, KeyboardInterrupt):
             raise KeyboardInterrupt
         raise PublicError(
-            f"{self.name} raised {kind.__name__}{place}; it must take whatever it is given."
+            f"{self.name} raised {kind.__name__}{place}; it must take whatever it is given"
+            f"{_WANTED.get(kind, '')}."
         )
 
     def _place(self, error: BaseException) -> str:

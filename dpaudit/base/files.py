@@ -98,9 +98,9 @@ def _open(path: Path, what: str) -> BinaryIO:
     except FileNotFoundError:
         hint = "check the path."
         with suppress(OSError):
-            # Two names are not near because their endings are; of equal stems the ending decides.
             there = sorted(path.parent.iterdir(), key=lambda p: p.suffix == path.suffix)
-            stems = {p.stem: p for p in there}
+            ends = get_close_matches(path.suffix, {p.suffix for p in there})  # a table is no plan
+            stems = {p.stem: p for p in there if p.suffix in ends or not path.suffix}
             for near in get_close_matches(path.stem, stems, n=1):
                 hint = f"did you mean {shown(stems[near])}?"
         raise InputError(f"{what} {shown(path)} does not exist; {hint}") from None

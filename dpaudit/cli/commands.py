@@ -73,8 +73,9 @@ def certify(
     """Prove what can be proved of a plan, before any data exist."""
     from dpaudit.certificate import lacks_check
     from dpaudit.cli import show
-    from dpaudit.workflow.certifying import certify_target
+    from dpaudit.workflow.certifying import certify_target, writer
 
+    write = None if output is None else writer(output)
     with working(f"certify {subject}"):
         certificate = certify_target(
             subject,
@@ -86,8 +87,8 @@ def certify(
             claim=claim,
             witness=True if checked and witness is None else witness,
         )
-    if output is not None:
-        certificate.save(output)
+    if write is not None and (replaced := write(certificate)):
+        show.remark(replaced)
     show.certificate(certificate)
     code = exit_of(certificate)
     if checked and (lacks := lacks_check(certificate)):
@@ -319,6 +320,11 @@ def audit(output: Path | None, **given: Any) -> None:
     from dpaudit.project.audit_request import AuditRequest
     from dpaudit.workflow import attacking
 
+    write = None
+    if output is not None:
+        from dpaudit.workflow.certifying import writer
+
+        write = writer(output)
     request, journal = AuditRequest.of_options(given), given["journal"]
     request = replace(request, notice=partial(typer.echo, err=True))
     kept = "nothing is kept; with --journal FILE and --seed N, the same command would continue"
@@ -326,8 +332,8 @@ def audit(output: Path | None, **given: Any) -> None:
         kept = f"finished runs are in {journal}; the same command continues from them"
     with working(f"audit {request.target}", kept):
         outcome = attacking.audit(request)
-    if output is not None:
-        outcome.certificate().save(output)
+    if write is not None and (replaced := write(outcome.certificate())):
+        show.remark(replaced)
     show.audit(outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -434,8 +440,11 @@ def explain(
         finding = finding.removeprefix("finding/")  # as SARIF has it
         rules = {each.rule for each in known}
         if finding not in rules:
-            near = toml_tables.nearest(finding, rules)
-            hint = near if near.startswith("did") else "dpaudit explain lists them all."
+            hint = toml_tables.nearest(finding, rules)
+            if near := sorted(rule for rule in rules if finding.lower() in rule)[:5]:
+                hint = f"did you mean {' or '.join(map(repr, near))}?"
+            elif not hint.startswith("did"):
+                hint = "no finding has this name; dpaudit explain lists all that there are."
             raise InputError(f"finding is {shown(finding)}; {hint}")
         known = tuple(each for each in known if each.rule == finding)
     show.findings(known, in_full=finding is not None)

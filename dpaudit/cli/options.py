@@ -104,7 +104,8 @@ LedgerSurvives = Annotated[
     ),
 ]
 RunFolder = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
+    Path,
+    typer.Option("-o", "--output", help="Folder for ledger, results, certificate and report."),
 ]
 CertificateFile = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")

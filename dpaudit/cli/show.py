@@ -497,8 +497,9 @@ def _costs_of(found: Calibration) -> Table:
     """What multiples of the noise cost."""
     proved = found.certificate.guarantee
     assert proved is not None
-    name = next(iter(found.noise.values()))[0]
-    costs = table("noise", name, f"ε at δ = {plain(proved.delta)}", "advantage", "50:50 guess", "")
+    at, (name, _) = next(iter(found.noise.items()))
+    named = f"{name} of {escape(at)}" if len(found.noise) > 1 else name
+    costs = table("noise", named, f"ε at δ = {plain(proved.delta)}", "advantage", "50:50 guess", "")
     costs.columns[0].no_wrap = True
     for cost in found.costs:
         costs.add_row(

@@ -416,7 +416,8 @@ def _keys_of_one(invocation: Invocation) -> int:
     if mechanism.key_sensitivity < moved:
         raise InputError(
             f"key_sensitivity of {invocation.describe()} is {mechanism.key_sensitivity}; under "
-            f"{invocation.relation} {rows} keys of a unit can change {moved} counts."
+            f"{invocation.relation} {rows} keys of a unit can change {moved} counts, so declare at "
+            f"least {moved}."
         )
     return rows
 

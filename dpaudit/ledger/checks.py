@@ -16,6 +16,8 @@ from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual, IndividualGaussian
 from dpaudit.plan import Invocation, PrivateSelection, TrustModel
 
+DEBUG = "DPAUDIT_DEBUG"
+"""The variable by which an owner lets sentences tell what may follow from private data."""
 _Checked = TypeVar("_Checked")
 _OWN_PACKAGE = __name__.partition(".")[0]
 _PYTHON = f"{Path(os.__file__).parent}{os.sep}"

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.base import validate
+from dpaudit.base import files, validate
 from dpaudit.base.chain import Durability, require_new
 from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.base.provenance import is_exact, is_own
@@ -168,6 +168,7 @@ class Ledger(Uncopied, BoundedQueries):
         cls,
         journal: Path | str,
         *,
+        plan: Plan | None = None,
         rng: np.random.Generator | None = None,
         budget: Budget | None = None,
         noise: NoiseBackend | None = None,
@@ -181,6 +182,7 @@ class Ledger(Uncopied, BoundedQueries):
 
         Args:
             journal: file of a ledger that was not closed; its plan is taken up, its chain goes on.
+            plan: what the algorithm declares now; where given, it must be that of the journal.
             rng: as for a new ledger.
             budget: a fresh privacy filter; it is charged with what the journal holds.
             noise: as for a new ledger.
@@ -190,11 +192,16 @@ class Ledger(Uncopied, BoundedQueries):
         Raises:
             TamperedError: if the chain is broken, or does not fit its anchor.
             InputError: if the journal is closed, is open elsewhere, or is none.
-            PlanMismatchError: if the journal holds more than its plan admits.
+            PlanMismatchError: if the journal is of another plan, or holds more than its own admits.
             BudgetExceededError: if the journal holds more than the budget admits.
         """
         file, content = Journal.resume(journal, durability=durability, anchor=anchor)
         try:
+            if plan is not None and validate.instance(Plan, plan=plan).hash != content.plan.hash:
+                raise PlanMismatchError(
+                    f"journal {files.shown(journal)} is of another plan than the one given; resume "
+                    "it with its own plan, or begin a new journal for the changed one."
+                )
             ledger = cls(content.plan, rng=rng, noise=noise)
             ledger._account = content.account()
             begin(content.plan, budget, anchor)

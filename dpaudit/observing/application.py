@@ -67,11 +67,14 @@ def observe(
     from dpaudit.base import files
     from dpaudit.base.errors import InputError
     from dpaudit.cli.exits import Exit, exit_of
+    from dpaudit.cli.show import remark
     from dpaudit.observing.observed_code import observe_target
     from dpaudit.observing.show import print_observation
+    from dpaudit.workflow.certifying import writer
 
     if output is not None and output.suffix not in (".toml", ".json"):
         raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
+    write = writer(output) if output is not None and output.suffix == ".json" else None
     kept = "dpaudit wrote nothing; the same command starts again"
     with working(f"observe {code}", kept):
         seen = observe_target(
@@ -89,8 +92,8 @@ def observe(
         )
     if output is not None and output.suffix == ".toml":
         files.write(output, seen.text)
-    elif output is not None:
-        seen.certificate.save(output)
+    elif write is not None and (replaced := write(seen.certificate)):
+        remark(replaced)
     print_observation(seen, () if output is None else (output,))
     raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))
 

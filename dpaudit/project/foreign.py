@@ -22,10 +22,7 @@ from dpaudit.base import errors
 from dpaudit.base.errors import DpAuditError, InputError, PublicError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.validate import shown
-from dpaudit.ledger.checks import of_python
-
-DEBUG = "DPAUDIT_DEBUG"
-"""The variable that lets exceptions of foreign code through as they are."""
+from dpaudit.ledger.checks import DEBUG, of_python
 
 _OWN = Path(__file__).parents[1]
 _DOOR = _OWN / "ledger"

@@ -237,8 +237,11 @@ def read_data(path: str) -> Any:
         return reader(path)
     except ImportError:
         raise UnsupportedError("a Parquet file needs pandas and pyarrow; install both.") from None
+    except InputError:  # which names the file
+        raise
     except (ValueError, OSError, EOFError, csv.Error) as error:
-        raise InputError(f"data {path} cannot be read: {str(error).splitlines()[0]:.200}") from None
+        why = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"data {files.shown(path)} cannot be read: {why:.200}.") from None
 
 
 def _csv(path: str) -> Any:

@@ -30,11 +30,12 @@ from dpaudit.base.errors import DpAuditError, PlanMismatchError, PublicError, Un
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.provenance import is_own
 from dpaudit.certificate import Finding, Premise, Rehearsal
+from dpaudit.ledger.checks import DEBUG
 from dpaudit.ledger.selection import selection_of
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.audit_request import Progress
-from dpaudit.project.foreign import DEBUG, error_summary, place_of
+from dpaudit.project.foreign import error_summary, place_of
 from dpaudit.rehearsal.columns import whose
 from dpaudit.rehearsal.models import model_findings
 from dpaudit.rehearsal.neighbours import moves, whoever_else

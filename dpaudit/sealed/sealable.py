@@ -89,7 +89,7 @@ def _require_sampling(invocation: Invocation, table: ReadTable) -> None:
         return
     raise InputError(
         f"{invocation.describe()} has a sampling scheme that a sealed run cannot draw; declare "
-        "poisson of units, or a fixed size under replace-one."
+        "Poisson sampling of units, or samples of a fixed size under replace-one."
     )
 
 

@@ -227,7 +227,7 @@ class Store:
         return [np.ascontiguousarray(found[name], dtype=np.int64) for name in names]
 
     def _run(self, sql: str) -> Any:
-        return run(self._connection, sql, "rows")
+        return run(self._connection, sql)
 
 
 def _natural(steps: Any, shape: Shape) -> Any:

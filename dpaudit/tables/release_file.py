@@ -283,7 +283,10 @@ class _Queries:
         found = read_expression(text, self.known)
         if not found.kind.is_whole:
             ((name, _),) = field.items()
-            raise InputError(f"{name} is {shown(text)}, a {found.kind}; it must be a number.")
+            raise InputError(
+                f"{name} is {shown(text)}, a {found.kind}; it must be a number: a column of type "
+                "integer or number, or an expression of such."
+            )
         return found
 
 

@@ -507,8 +507,8 @@ def _refuse_several(subject: Subject) -> None:
         )
     if any(isinstance(each.mechanism, PrivateSelection) for each in uses):
         raise UnsupportedError(
-            "the plan selects the best of secret runs; the subject does not define audit_release, "
-            "so define it."
+            "the plan has a private selection, whose runs are secret, so that only audit_release "
+            "can be attacked; define it."
         )
     if any(each.sampling for each in uses):
         raise UnsupportedError(

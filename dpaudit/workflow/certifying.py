@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from dpaudit.base import files
 from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, with_witness
+from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.project.targets import certified, find_target, parse_claim, parse_settings
+
+_KIND = SCHEMA_VERSION.partition("/")[0]
+"""With which the schemas of certificates begin."""
 
 
 def certify_target(
@@ -57,3 +66,39 @@ def certify_target(
     from dpaudit.workflow.rehearsing import with_rehearsal
 
     return with_rehearsal(certificate, target, data=data)
+
+
+def writer(output: Path) -> Callable[[Certificate], str]:
+    """What writes a certificate, and tells which earlier one it replaced, if any.
+
+    A certificate of a plan can be made again. That of a run cannot, and neither can a file that is
+    no certificate, such as the plan.
+
+    Raises:
+        InputError: if such a file is there.
+    """
+    before = _held(output)
+
+    def write(certificate: Certificate) -> str:
+        certificate.save(output)
+        if not before or before.get("digest") == certificate.to_dict()["digest"]:
+            return ""
+        subject = before.get("subject")
+        name = subject.get("name") if isinstance(subject, dict) else None
+        return f"{files.shown(output)} replaced an earlier certificate, of {shown(name)}."
+
+    return write
+
+
+def _held(output: Path) -> Mapping[str, Any]:
+    """The record of the certificate that is to be replaced; empty where there is none."""
+    if not output.is_file() or not output.stat().st_size:
+        return {}
+    other = "give another file with -o."
+    with suppress(InputError):
+        record = files.load_json(output, what="output")
+        if isinstance(record, dict) and str(record.get("schema")).startswith(_KIND):
+            if record.get("run") is None:
+                return record
+            other = f"it is the certificate of a run, which cannot be made again; {other}"
+    raise InputError(f"output {files.shown(output)} exists already; {other}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from dpaudit.certificate import (
 from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
+from dpaudit.project.plan_file import is_release
 
 Opinion = Callable[[Certificate], SecondOpinion]
 """What asks another library about a certificate."""
@@ -67,7 +69,37 @@ def load_verified(path: Path | str, *, allow_work: bool = False) -> Certificate:
         TamperedError: if they do not, or a hash does not match.
         InputError: if it is missing, does not follow the schema, or would take too long.
     """
-    return verified(load_certificate(path), allow_work=allow_work)
+    try:
+        return verified(load_certificate(path), allow_work=allow_work)
+    except TamperedError as error:
+        raise TamperedError(
+            f"{files.shown(path)}: {str(error).removesuffix('.')}; ask its issuer for the file, or "
+            "certify again."
+        ) from None
+    except InputError as error:
+        raise (_other_kind(Path(path)) or error) from None
+
+
+def _other_kind(path: Path) -> InputError | None:
+    """What a file is in place of a certificate, and what to do, where that can be told."""
+    with suppress(InputError, OSError):
+        text = files.read_text(path, what="certificate", limit=files.MAX_JSON_BYTES).strip()
+        name = files.shown(path)
+        if path.suffix == ".toml":
+            content = files.read_toml(path, what="file")
+            kind, command = ("a project file", "check")
+            if "plan" in content or is_release(content):
+                released = is_release(content)
+                kind, command = ("a release file", "release") if released else ("a plan", "certify")
+            does = f"dpaudit {command} {path.name} makes its certificate"
+            return InputError(f"{name} is {kind}, not a certificate; {does}.")
+        if not text or (text[0] == "{" and text[-1] != "}"):
+            how = "is empty" if not text else "is cut off before its end"
+            return InputError(f"certificate {name} {how}; copy the whole file, or certify again.")
+        if files.parse_json(text, what="file").keys() == {"invocations"}:
+            does = "certify its plan file, or its code, with dpaudit certify"
+            return InputError(f"{name} is a plan as JSON, not a certificate; {does}.")
+    return None
 
 
 def verified(certificate: Certificate, *, allow_work: bool = False) -> Certificate:

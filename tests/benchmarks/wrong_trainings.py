@@ -160,6 +160,10 @@ def direct(parameters: Any, example: Any) -> Any:
     return (parameters["w"] * example).sum()
 
 
+def in_a_dict(layers: dict[str, nn.Module]) -> Callable[..., Any]:
+    return lambda parameters, example: direct(parameters, layers["first"](example))
+
+
 def usual(model: nn.Module, **settings: Any) -> str:
     return trained(loss_of(model), model, rows(), **settings)
 
@@ -451,6 +455,12 @@ FURTHER = (
         REFUSED,
         "the loss changes 'held'",
         lambda: trained(centres(model := network()), model, rows()),
+    ),
+    Case(
+        "a running mean in a layer that a dict holds",
+        REFUSED,
+        "the loss writes to 'mean' of a Held",
+        simple(in_a_dict({"first": Held(as_buffer=True)})),
     ),
     Case("a loss that grows with its calls", REFUSED, "the loss changes 'calls'", annealed),
     Case(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -38,12 +39,13 @@ _STUDIES: dict[str, type[OwnStudy]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimisationResult:
     """What a study found, and the evidence of what it cost.
 
     Attributes:
         point: the recommended point, (d,); under outsourced trust the number of a row.
+        users: how many took part, which is public.
         result: everything that others see: the releases, and the points that they are about.
         ledger: of the run, closed.
         certificate: of the plan, with its (ε, δ) and the record of the run. It speaks of the code
@@ -51,9 +53,19 @@ class OptimisationResult:
     """
 
     point: Any
-    result: RunResult = field(repr=False)
-    ledger: Ledger = field(repr=False)
-    certificate: Certificate = field(repr=False)
+    users: int
+    result: RunResult
+    ledger: Ledger
+    certificate: Certificate
+
+    def __repr__(self) -> str:
+        """The recommendation, whose data it rests on, and what the certificate states."""
+        units = f"{self.users} {self.certificate.plan.unit}{'s' * (self.users != 1)}"
+        return f"best point {self.point}, from {units}; {self.certificate}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the same, above the table of the certificate."""
+        return f"<p>{escape(repr(self))}</p>\n{self.certificate._repr_html_()}"
 
 
 def study(
@@ -144,4 +156,4 @@ def optimise(
     certificate = with_ledger(with_witness(certificate), ledger, {"summary": result.summary}, seed)
     found = result.summary["recommended"]
     point = np.array(found) if isinstance(found, list) else found
-    return OptimisationResult(point, result, ledger, certificate)
+    return OptimisationResult(point, count, result, ledger, certificate)

@@ -8,7 +8,7 @@ travels, in a module beside this one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -85,8 +85,10 @@ def as_records(**given: Any) -> list[Any]:
         InputError: if they are no list.
     """
     ((name, value),) = given.items()
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"{name} is a {type(value).__name__}; it must be a list of records.")
+    table = isinstance(value, Mapping) or hasattr(value, "columns")  # whose names would be taken
+    if table or isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        hint = ", one for each user, such as frame.to_dict('records')" if table else ""
+        raise InputError(f"{name} is a {type(value).__name__}; it must be a list of records{hint}.")
     return list(value)
 
 

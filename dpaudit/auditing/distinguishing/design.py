@@ -451,8 +451,8 @@ def require_enough_runs(
             "refuting it says nothing about this claim)"
         )
         raise TooFewRunsError(
-            f"runs is {runs}; with so few, even outputs that never coincide could not refute "
-            f"{claim}: {remedy}."
+            f"runs is {runs}; so few cannot refute {claim}, however different the outputs are: "
+            f"{remedy}."
         )
 
 

@@ -150,8 +150,8 @@ def _units(algorithm: Runnable, data: Any, seed: int) -> int:
     counts = {len(step.sample or ()) for step in steps}
     if len(counts) != 1 or counts == {0}:
         raise UnsupportedError(
-            "the plan samples units, but the run does not draw every sample by "
-            "ledger.sample, from all units; draw them so, or attack audit_release instead."
+            "the plan samples units, but the run does not draw each sample from all units by "
+            "ledger.sample; draw it in this way, or attack audit_release instead."
         )
     return counts.pop()
 

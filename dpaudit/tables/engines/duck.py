@@ -136,7 +136,7 @@ def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
                 connection,
                 f"COPY (SELECT *, {bucket} FROM ({_read(layout, table)})) "
                 f"TO {quoted(str(scratch / 'buckets'))} (FORMAT parquet, PARTITION_BY (bucket))",
-                source.name,
+                source,
             )
         yield (scratch / "none", *sorted((scratch / "buckets").glob("bucket=*")))
 
@@ -171,7 +171,7 @@ def connect(scratch: Path, threads: int | None = None) -> Any:
     return connection
 
 
-def run(connection: Any, sql: str, name: str = "") -> Any:
+def run(connection: Any, sql: str, source: Source | None = None) -> Any:
     """Run a statement; what the engine says of an error may hold a value, and is not told.
 
     Raises:
@@ -184,12 +184,13 @@ def run(connection: Any, sql: str, name: str = "") -> Any:
         kind = type(error).__name__
         if kind in ("OutOfMemoryException", "IOException"):
             raise InputError(
-                f"source {name or 'rows'} cannot be processed: there is too little memory or room "
-                "in the folder of temporary files; set TMPDIR to a larger one."
+                f"source {'rows' if source is None else source.name} cannot be processed: there "
+                "is too little memory or room in the folder of temporary files; set TMPDIR to a "
+                "larger one."
             ) from None
         if kind == "InterruptException":
             raise KeyboardInterrupt from None
-        raise unreadable(name) from None
+        raise unreadable(source) from None
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -205,9 +206,9 @@ def _table_of(
     if public is None:
         return f"(SELECT {unit}, {own} FROM {relation} AS p)"
     names = list(dict.fromkeys([public.key, *(each.name for each in public.columns)]))
-    source = public_copy(public.source, private, scratch)
-    added = source.relation(connection, names, scratch).sql
-    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", public.source.name)
+    joined = public_copy(public.source, private, scratch)
+    added = joined.relation(connection, names, scratch).sql
+    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", joined)
     # Bytes are compared: a collation of a file may hold two texts alike.
     key = f"encode({identifier(public.key)})"
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"

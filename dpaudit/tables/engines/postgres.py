@@ -132,6 +132,11 @@ class PostgresTable(Record):
             raise InputError(
                 f"table {self.table!r} cannot be read: its server is away, or refuses the user."
             ) from None
+        except psycopg.DataError:
+            raise InputError(
+                f"table {self.table!r} has a text that cannot be converted to UTF-8; correct the "
+                "encoding of its texts, or of the database (SQL_ASCII converts nothing)."
+            ) from None
         except psycopg.Error:
             raise InputError(
                 f"table {self.table!r} cannot be read: it does not exist, lacks a declared "

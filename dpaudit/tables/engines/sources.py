@@ -26,6 +26,7 @@ from dpaudit.base.fields import Record
 from dpaudit.base.file_content import Identity, identity_of
 from dpaudit.base.optional_import import optional_import
 from dpaudit.base.validate import shown
+from dpaudit.ledger.checks import DEBUG
 from dpaudit.tables.expressions import quoted
 
 _LONGEST_HEADER = 1_000_000
@@ -118,10 +119,31 @@ class CsvFile(Record):
                 ),
             )
         except (OSError, ValueError):
-            raise unreadable(self.path.name) from None
+            raise unreadable(self) from None
         name = f"csv_{len(connection.execute('SHOW TABLES').fetchall())}"
         connection.register(name, rows)
         return Relation(name, self.path.stat().st_size)
+
+    def fault(self) -> str:
+        """The first line that is none of a table as declared, and why; no value of it."""
+        try:
+            with self.path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    with suppress(UnicodeError):
+                        line.decode()
+                        continue
+                    return f"line {number} is not UTF-8 text; save the file as UTF-8"
+            with self.path.open(encoding="utf-8-sig", newline="") as text:
+                rows = csv.reader(text, delimiter=self.delimiter, quotechar=self.quote, strict=True)
+                fields = len(next(rows))
+                for row in filter(None, rows):
+                    if len(row) != fields:
+                        return f"line {rows.line_num} has {len(row)} fields, not {fields}"
+        except csv.Error:
+            return f"line {rows.line_num} has a wrong quote, or is too long"
+        except OSError as error:
+            return f"{error.strerror}"
+        return "a quote is within a field without quotes, or is never closed"
 
     def _header(self) -> list[str]:
         _require_file(self.path)
@@ -130,7 +152,7 @@ class CsvFile(Record):
                 line = file.readline(_LONGEST_HEADER).partition(b"\r")[0]
             text = line.decode("utf-8-sig").rstrip("\n")
         except (OSError, UnicodeError):
-            raise unreadable(self.path.name) from None
+            raise unreadable(self) from None
         rows = list(csv.reader([text], delimiter=self.delimiter, quotechar=self.quote))
         names = rows[0] if rows else []
         if self.path.stat().st_size == 0:
@@ -208,7 +230,7 @@ class ParquetFile(Record):
         _require_file(self.path)
         file = quoted(glob.escape(str(self.path)))
         rows = f"read_parquet({file}, hive_partitioning = false)"
-        return _texts(connection, rows, columns, self.path)
+        return _texts(connection, rows, columns, self)
 
 
 @dataclass(frozen=True)
@@ -238,7 +260,7 @@ class DuckDbFile(Record):
                 f"ATTACH IF NOT EXISTS {quoted(file)} AS {identifier(file)} (READ_ONLY)"
             )
         except duckdb.Error:
-            raise unreadable(self.path.name) from None
+            raise unreadable(self) from None
         schema, _, table = self.table.rpartition(".")
         found = connection.execute(
             "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE "
@@ -247,7 +269,7 @@ class DuckDbFile(Record):
         ).fetchone()
         if found is None:
             raise no_table(self.table)
-        return _texts(connection, ".".join(map(identifier, found)), columns, self.path)
+        return _texts(connection, ".".join(map(identifier, found)), columns, self)
 
 
 def files_of(path: Path) -> tuple[Path, Path]:
@@ -337,13 +359,16 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _texts(connection: Any, relation: str, columns: Sequence[str], path: Path) -> Relation:
+def _texts(
+    connection: Any, relation: str, columns: Sequence[str], source: ParquetFile | DuckDbFile
+) -> Relation:
+    path = source.path
     duckdb = optional_import("tables", "duckdb", what="a release of a table")
     try:
         known = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
         (rows,) = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
     except duckdb.Error:
-        raise unreadable(path.name) from None
+        raise unreadable(source) from None
     _require(columns, [each[0] for each in known], path)
     cast = ", ".join(f"TRY_CAST({identifier(e)} AS VARCHAR) AS {identifier(e)}" for e in columns)
     size = max(8 * len(columns) * int(rows), path.stat().st_size if path.suffix != ".duckdb" else 0)
@@ -368,11 +393,16 @@ def _require_file(path: Path) -> None:
     raise InputError(f"source {files.shown(path)} does not exist, or is not a file.")
 
 
-def unreadable(name: str) -> InputError:
-    """That a file is no table as declared."""
+def unreadable(source: Source | None) -> InputError:
+    """That rows are no table as declared; which of them, only where its owner asks for it."""
+    said = f"source {'rows' if source is None else source.name} cannot be read as it is declared"
+    if not isinstance(source, CsvFile):
+        return InputError(f"{said} (format, encoding, or impossible dates and times).")
+    if os.environ.get(DEBUG):
+        return InputError(f"{said}: {source.fault()}.")
     return InputError(
-        f"source {name or 'rows'} cannot be read as it is declared (dialect, encoding, rows with "
-        "another number of fields, or impossible dates and times)."
+        f"{said} (dialect, encoding, or rows with another number of fields than the header); the "
+        f"line is private, and {DEBUG}=1 names it."
     )
 
 

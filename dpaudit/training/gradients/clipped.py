@@ -7,15 +7,15 @@ of one unit, a graph, which can read nothing but its arguments, is differentiate
 
 What a unit adds is decided by its own gradient g and the clip norm C: g min(1, C/‖g‖), and nothing
 where g is not finite. Gradients are floats: the norm that is clipped to is smaller by
-:data:`MARGIN`, which pays for the rounding of norms and factors. Sums have 64 bits, so that neither
-autocast nor a coarse product of matrices rounds them, nor their length. The last bits of a gradient
-depend on its place in a chunk.
+:data:`MARGIN`, which pays for the rounding of norms, factors and sums. Neither autocast nor a
+coarse product of matrices rounds sums (:mod:`dpaudit.training.gradients.sums`). The last bits of a
+gradient depend on its place in a chunk.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -26,37 +26,27 @@ from torch import nn
 from torch.func import grad, vmap
 from torch.utils._pytree import tree_map
 
-from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.project.foreign import foreign
 from dpaudit.training.gradients.draws import drawn_by, secret_seed
 from dpaudit.training.gradients.examples import Examples, Places
 from dpaudit.training.gradients.graphs import Graph
-from dpaudit.training.gradients.reach import kept, reached
+from dpaudit.training.gradients.sums import ChunkSum
+from dpaudit.training.gradients.trial import NO_NUMBER, Loss, LossTrial
 
-Loss = Callable[[Mapping[str, Any], Any], Any]
 Floats = NDArray[np.float64]
 
-MARGIN = 2.0**-10
+MARGIN = 2.0**-9
 """Part of the clip norm that pays for rounding.
 
 A norm is taken over fewer than 8192 entries at once, so that it is off by at most
-(8192 + d/4096) u/2 relatively, for d entries and u = 2^-24: by 2.5e-4 for a million. A sum of n
-rows of length C is off by at most n² 2^-53 C, in each of two neighbours: for a million by 2e-4 C.
+(8192 + d/4096) u/2 relatively, for d entries and u = 2^-24: by 9.8e-4 for 1e8. A sum of n
+rows of length C is off by at most n² 2^-53 C, for a million by 1.2e-4 C, and by 2.5e-4 C for those
+that 32 bits add, in each of two neighbours. In all that is 1.8e-3.
 """
 _BLOCK = 4096
-_WIDENED = {"cpu": 2**16}
-"""Entries that are widened to 64 bits at once: half a megabyte, which a core's own cache holds."""
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
-
-_UNMAPPED = (nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
-_HOW = (
-    "take layers that torch.func.vmap maps (linear, convolution, embedding, LSTM of 32 bits, "
-    "attention, layer and group norm), and no branch on values"
-)
-
-
-_TRIED = "the loss, of an example of zeros,"
 
 
 class ClippedSums:
@@ -91,62 +81,20 @@ class ClippedSums:
         self._parameters, self._examples, self.chunk = parameters, examples, chunk
         self._sizes = [each.numel() for each in parameters.values()]
         self.size = sum(self._sizes)
-        self._wide = torch.empty(0, dtype=torch.float64)  # a part of gradients in 64 bits
+        self._sum = ChunkSum(chunk)
         one = partial(_of_user if examples.by_user else _of_row, loss)
         self._gradients = vmap(grad(one), in_dims=(None, 0), randomness="different")
         if isinstance(loss, Graph) and chunk == 1:
             self._gradients = partial(_of_one_unit, one)
         self._loss = loss
-        known = [each for _, each in reached(loss) if isinstance(each, nn.Module)]
-        self._try([*known, *([] if model is None else [model])])
+        with foreign(f"{chunk} units of zeros, as chunk says,", public=True):
+            made = examples.zeros(chunk, self.device, self.dtype)
+        models = [] if model is None else [model]
+        LossTrial(loss, examples, models, self._of_made_up, self._detached).run(made)
 
-    def _try(self, models: list[nn.Module]) -> None:
-        """Clip gradients of made-up units and add them, so that what fails tells of no example.
-
-        All that is done with units of the data is done with these: a table may have none, and what
-        fails for those of others alone would tell that it has some.
-        """
-        with foreign(f"{self.chunk} units of zeros, as chunk says,", public=True):
-            made = self._examples.zeros(self.chunk, self.device, self.dtype)
-        modules = list(dict.fromkeys(each for model in models for each in model.modules()))
-        before, seed = [_tensors(each) for each in modules], secret_seed()
-        try:
-            with foreign(_TRIED, public=True), drawn_by(seed, self.device):
-                self._clipped(self._detached(), made, self.chunk, 1.0)
-                seeded = torch.initial_seed() != seed
-        except DpAuditError as error:
-            if isinstance(error, InputError) and _NO_NUMBER in str(error):
-                raise InputError(str(error)) from None
-            for each in modules:
-                name = type(each).__name__
-                running = isinstance(each, nn.modules.batchnorm._BatchNorm)
-                if isinstance(each, _UNMAPPED) or (running and each.training):
-                    raise UnsupportedError(
-                        f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
-                    ) from None
-            raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
-        for module, old in zip(modules, before, strict=True):
-            _require_same(module, old)
-        if seeded:
-            raise UnsupportedError(
-                "the loss seeds torch, so that one unit that joins moves what is drawn for all "
-                "others; leave that out."
-            )
-        if not isinstance(self._loss, Graph):
-            self._require_nothing_kept(made, modules)
-
-    def _require_nothing_kept(self, made: Any, modules: list[nn.Module]) -> None:
-        """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
-        before = kept(self._loss, modules)
-        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self.device):
-            self._clipped(self._detached(), made, self.chunk, 1.0)
-        now = kept(self._loss, modules)
-        for (name, old), (_, new) in zip(before, now, strict=False):
-            if old != new:
-                raise UnsupportedError(
-                    f"the loss changes {name!r:.60}, which would keep something of the examples, "
-                    "or of how many there are, for the next call; leave that out."
-                )
+    def _of_made_up(self, parameters: Mapping[str, Any], units: Any) -> Any:
+        """The norms of made-up units, with which all is done that is done with others."""
+        return self._clipped(parameters, units, 0, self.chunk, 1.0)[1]
 
     def require_unchanged(self) -> None:
         """Refuse parameters that became others, such as those of a model that was halved.
@@ -201,14 +149,14 @@ class ClippedSums:
                 padded[: len(here)] = here
                 try:
                     chunk = self._examples.chunk(padded, self.device, self.dtype)
-                    added, own = self._clipped(self._detached(), chunk, len(here), norm)
+                    added, own = self._clipped(self._detached(), chunk, start, len(here), norm)
                 except Exception as error:
                     if self._counts_as_zero(error):
                         balance += counted
                         continue
                     with foreign("the loss"):  # its words may show an example
                         raise
-                total += added.numpy(force=True)
+                total += added
                 if counted:
                     balance += 2 * int((own <= norm * (1 - MARGIN)).sum()) - len(here)
         return total, balance
@@ -221,9 +169,9 @@ class ClippedSums:
         return alone and total and not of_memory
 
     def _clipped(
-        self, parameters: Mapping[str, Any], chunk: Any, real: int, norm: float
-    ) -> tuple[Any, Any]:
-        """The sum over the first units of a chunk, and their norms."""
+        self, parameters: Mapping[str, Any], chunk: Any, start: int, real: int, norm: float
+    ) -> tuple[Floats, Any]:
+        """The sum over the first units of a chunk that begins at a place, and their norms."""
         made = self._gradients(parameters, chunk)
         rows = [made[name].reshape(self.chunk, -1) for name in parameters]
         if self.chunk == 1:  # in fewer calls
@@ -233,25 +181,7 @@ class ClippedSums:
             rows, norms = _mended(rows)
         factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
         factors[real:] = 0.0
-        return self._summed(factors, rows), norms[:real]
-
-    def _summed(self, factors: Any, rows: list[Any]) -> Any:
-        """The sum of each row times its factor, in 64 bits, shape (size,)."""
-        if self.device.type == "mps":  # which has floats of 32 bits alone
-            factors, rows = factors.cpu(), [each.cpu() for each in rows]
-        wide = factors.double()
-        columns = max(1, _WIDENED.get(wide.device.type, 2**24) // len(wide))
-        if not self._wide.numel():  # kept, as the system clears memory that it hands out anew
-            room = len(wide) * min(columns, self.size)
-            self._wide = torch.empty(room, dtype=wide.dtype, device=wide.device)
-        sums = []
-        for part in (part for each in rows for part in each.split(columns, 1)):
-            here = self._wide[: part.numel()].view(part.shape)
-            sums.append(wide @ here.copy_(part))
-        return torch.cat(sums)
-
-
-_NO_NUMBER = "the loss of one example"
+        return self._sum(factors, rows, start), norms[:real]
 
 
 def _of_row(loss: Loss, parameters: Mapping[str, Any], row: Any) -> Any:
@@ -285,10 +215,10 @@ def _of_one_unit(loss: Loss, parameters: Mapping[str, Any], chunk: Any) -> dict[
 def _number(loss: Any) -> Any:
     """Refuse what is no loss of one example."""
     if not isinstance(loss, torch.Tensor):
-        raise InputError(f"{_NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
+        raise InputError(f"{NO_NUMBER} is a {type(loss).__name__:.60}; it must be a tensor.")
     if loss.ndim or not loss.is_floating_point():
         raise InputError(
-            f"{_NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
+            f"{NO_NUMBER} is a tensor of shape {tuple(loss.shape)} and {loss.dtype}; it must be "
             "one number, of shape () and a float, so add up or average its terms."
         )
     return loss
@@ -315,23 +245,6 @@ def _require_parameters(parameters: Mapping[str, Any]) -> Any:
                 f"{first.device}."
             )
     return first
-
-
-def _tensors(module: nn.Module) -> dict[str, tuple[Any, int]]:
-    """The tensors that a module holds beside its parameters, and how often each was written to."""
-    held = {**vars(module), **module._buffers}
-    tensors = {name: each for name, each in held.items() if isinstance(each, torch.Tensor)}
-    return {name: (each, each._version) for name, each in tensors.items()}
-
-
-def _require_same(module: nn.Module, before: dict[str, tuple[Any, int]]) -> None:
-    """Refuse a module that keeps something of what it was called with."""
-    for name, (tensor, version) in _tensors(module).items():
-        if name not in before or before[name][0] is not tensor or before[name][1] != version:
-            raise UnsupportedError(
-                f"the loss writes to {name!r:.60} of a {type(module).__name__}, which would "
-                "keep something of the examples outside the gradients; leave that out."
-            )
 
 
 def _norms(rows: list[Any]) -> Any:

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_unflatten,
+)
 from torch.utils.data import TensorDataset
 
 from dpaudit.base import validate
@@ -53,26 +58,36 @@ class Examples:
         tensors = data.tensors if isinstance(data, TensorDataset) else data
         flat, self._form = tree_flatten(tensors)
         self.leaves = [_tensor(each) for each in flat]
-        rows = {len(each) for each in self.leaves}
-        if len(rows) != 1:
-            raise InputError(
-                "data has no tensors, or tensors of different lengths; all must have the same rows."
-            )
+        if not self.leaves:
+            raise InputError("data has no tensors; give at least one, with a row for each example.")
+        count = len(self.leaves[0])
+        for name, each in zip(self.called, self.leaves, strict=True):
+            if len(each) != count:
+                more = "more" if len(each) > count else "fewer"
+                raise InputError(
+                    f"{name} has {more} rows than {self.called[0]}; each must have one row for "
+                    "each example."
+                )
         self.by_user = users is not None
         if not self.by_user:
             if most is not None:
                 raise InputError(
                     "most_rows is given without users; it bounds the rows of one user."
                 )
-            (count,) = rows
             self.most, self.names = 1, DistinctNames.of(f"row {row}" for row in range(count))
         else:
-            self._share(users, len(self.leaves[0]), most)
+            self._share(users, count, most)
         if not self.names:
             raise InputError("data has no rows; training needs some.")
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def called(self) -> list[str]:
+        """What each of the leaves is called, such as ``data[1]`` or ``data['label']``."""
+        tree = tree_unflatten(self.leaves, self._form)
+        return [f"data{keystr(path)}" for path, _ in tree_flatten_with_path(tree)[0]]
 
     def _share(self, users: Any, rows: int, most: int | None) -> None:
         """Keep which rows each user has, shape (users, most), and how much each of them counts."""

@@ -13,10 +13,10 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from dpaudit.base.errors import InputError
 from dpaudit.sealed.handles import SealedLedger, Vectors
 from dpaudit.training.declared import Adaptive
-from dpaudit.training.gradients.clipped import Loss
 from dpaudit.training.gradients.graphs import bytes_of, tensor_of
 from dpaudit.training.gradients.tracing import traced
 from dpaudit.training.gradients.trainer import trained
+from dpaudit.training.gradients.trial import Loss
 
 
 class SealedTrainer:

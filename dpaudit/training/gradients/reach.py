@@ -8,6 +8,7 @@ was computed from the data before, it cannot tell.
 from __future__ import annotations
 
 import dis
+import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -30,8 +31,9 @@ _DRAWING: dict[type, Callable[[Any], Any]] = {
     np.random.Generator: lambda own: own.bit_generator.state,
     np.random.RandomState: lambda own: own.get_state(),
     random.Random: random.Random.getstate,
+    itertools.count: repr,
 }
-"""Generators, and how each tells its state."""
+"""What gives something else at each call, and how it tells its state."""
 _LONGEST = 10_000
 """Of a longer container its length alone is compared."""
 
@@ -48,11 +50,12 @@ def held_data(loss: Any, leaves: Sequence[Any]) -> str | None:
     'rows'
     """
     for name, value in reached(loss):
-        if any(_same(each, leaf) for each in _arrays(value) for leaf in leaves):
-            return name
-        for inner, each in _buffers(value):
-            if any(_same(each, leaf) for leaf in leaves):
-                return f"{name}.{inner}"
+        for part in parts_of(value):
+            if any(_same(part, leaf) for leaf in leaves):
+                return name
+            for inner, each in _buffers(part):
+                if any(_same(each, leaf) for leaf in leaves):
+                    return f"{name}.{inner}"
     return None
 
 
@@ -105,8 +108,8 @@ def _state(value: Any, depth: int = 2) -> Any:
     return [len(parts), *(_state(each, depth - 1) for each in parts if len(parts) <= _LONGEST)]
 
 
-def _arrays(value: Any) -> list[Any]:
-    """What a tree of tensors and arrays holds."""
+def parts_of(value: Any) -> list[Any]:
+    """What a tree of containers holds: tensors, arrays, models."""
     tensors = value.tensors if isinstance(value, TensorDataset) else value
     try:
         return list(tree_flatten(tensors)[0])

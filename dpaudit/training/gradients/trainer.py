@@ -54,11 +54,12 @@ from dpaudit.training.gradients.batches import (
     require_drawable,
     steps_of,
 )
-from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats, Loss
+from dpaudit.training.gradients.clipped import NORMS, ClippedSums, Floats
 from dpaudit.training.gradients.draws import public_seed, secret_seed
 from dpaudit.training.gradients.examples import Examples, usual_chunk
 from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.reach import held_data
+from dpaudit.training.gradients.trial import Loss
 
 _found = FindingTable(__name__)
 

@@ -97,6 +97,9 @@ def test_a_file_that_is_not_there_is_answered_with_the_nearest(tmp_path):
         files.read_text(tmp_path / "pan.toml", what="plan file")
     with pytest.raises(InputError, match="does not exist; check the path"):
         files.read_text(tmp_path / "none" / "plan.toml", what="plan file")
+    (tmp_path / "stays.csv").touch()
+    with pytest.raises(InputError, match="does not exist; check the path"):
+        files.read_text(tmp_path / "stay.jsonl", what="journal")  # a table is none
     (tmp_path / "p_neg.toml").touch()
     with pytest.raises(InputError, match="does not exist; check the path"):
         files.read_text(tmp_path / "none.toml", what="plan file")

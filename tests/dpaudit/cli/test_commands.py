@@ -260,7 +260,56 @@ def test_verify_detects_an_edited_certificate(call):
     call("certify", plan(), "-o", "c.json")
     text = Path("c.json").read_text()
     Path("c.json").write_text(text.replace('"count": 500', '"count": 5'))
-    call("verify", "c.json").refuses("certificate was edited")
+    call("verify", "c.json").refuses(
+        "'c.json': certificate was edited: its digest does not match its content; ask its issuer"
+    )
+
+
+def test_verify_says_what_else_a_file_is_and_which_command_takes_it(call):
+    call("certify", plan(), "-o", "c.json")
+    text = Path("c.json").read_text()
+    written = {
+        "cut.json": text[: len(text) // 2],
+        "empty.json": "",
+        "plan.json": json.dumps(json.loads(text)["plan"]),
+        "release.toml": "[data]",
+        "dpaudit.toml": "[[subject]]",
+    }
+    for name, content in written.items():
+        Path(name).write_text(content)
+    for name, told in {
+        "plan.toml": "is a plan, not a certificate; dpaudit certify plan.toml makes",
+        "release.toml": "is a release file, not a certificate; dpaudit release release.toml makes",
+        "dpaudit.toml": "is a project file, not a certificate; dpaudit check dpaudit.toml makes",
+        "plan.json": "is a plan as JSON, not a certificate; certify its plan file, or its code",
+        "cut.json": "'cut.json' is cut off before its end; copy the whole file",
+        "empty.json": "'empty.json' is empty",
+    }.items():
+        call("verify", name).refuses(told)
+
+
+def test_no_certificate_is_lost_without_a_word(call):
+    first = ["certify", plan(), "-o", "c.json"]
+    call(*first)
+    assert call(*first)[2] == ""  # the same again
+    settings = ["--set", "epsilon=2.0", "-o", "c.json"]
+    said = call("certify", "examples:Answers", *settings)[2]
+    assert said == "dpaudit: 'c.json' replaced an earlier certificate, of 'plan.toml'.\n"
+    call("run", "examples:Answers", "--data", "numbers", "--seed", 1, "-o", "ran")
+    held = Path("ran/certificate.json").read_text()
+    for command in ("certify", "audit"):
+        for name, told in {
+            "ran/certificate.json": "the certificate of a run, which cannot be made again",
+            "plan.toml": "'plan.toml' exists already; give another file with -o",
+        }.items():
+            call(command, "examples:Answers", "-o", name).refuses(told)
+    assert Path("ran/certificate.json").read_text() == held
+
+
+def test_a_finding_is_explained_or_near_ones_are_named(call):
+    call("explain", "float-nois").refuses("did you mean 'float-noise'?")
+    call("explain", "sampling").refuses("did you mean 'sampling-differs' or 'sampling-not-obs")
+    call("explain", "nosuch").refuses("no finding has this name; dpaudit explain lists all")
 
 
 def forge(name, **changes):

@@ -51,6 +51,18 @@ def test_a_threshold_finds_the_least_noise_behind_it(call):
     call(*wish, "--set", "threshold=90", "--set", "key_sensitivity=10").says(0, "certified")
 
 
+def test_costs_say_whose_noise_they_show(call):
+    """One factor is for all noise, but a column shows that of one invocation."""
+    call("calibrate", "laplace", "--claim", "epsilon = 1", "-o", "plan.toml").says(
+        0, "noise scale ε"
+    )
+    lines = "\n[[invocation]]\nmechanism = 'gaussian'\nsigma = 9\nsensitivity = 1\nat = 'two'\n"
+    text = Path("plan.toml").read_text() + "at = 'one'\n" + lines
+    Path("plan.toml").write_text(text)
+    claim = ("--claim", "epsilon = 1, delta = 1e-6")
+    call("calibrate", "plan.toml", *claim).says(0, "scale of one")
+
+
 def test_a_calibrated_plan_is_written_and_certifies(call):
     call("calibrate", "laplace", "--accuracy", "5", "--confidence", "0.99").says(
         0, "scale = 1.08573; its noise is at most 4.99998 with 99 %"

@@ -113,7 +113,10 @@ def test_a_block_that_ends_with_an_error_can_be_gone_on_with(tmp_path, error):
         ledger.release(LAPLACE, 0.0, unit="b")
     ledger.close()
     assert not ledger.closed
-    with Ledger.resume(path, rng=np.random.default_rng(1)) as again:
+    with pytest.raises(PlanMismatchError, match="is of another plan than the one given; resume"):
+        Ledger.resume(path, plan=response_plan(total=5))
+    plan = response_plan()
+    with Ledger.resume(path, plan=plan, rng=np.random.default_rng(1)) as again:
         assert len(again) == 1
         for unit in "bc":
             again.release(LAPLACE, 0.0, unit=unit)

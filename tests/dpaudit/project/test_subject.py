@@ -73,7 +73,7 @@ def test_the_survey_of_the_page_is_rehearsed_without_a_finding():
 
 
 def written(path, content):
-    path.write_text(content)
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
     return str(path)
 
 
@@ -96,7 +96,8 @@ def test_each_ending_has_its_kind(tmp_path):
         ("a.json", "{", "not JSON"),
         ("a.npy", "no array", "cannot be read"),
         ("a.npy", "", "cannot be read"),
-        ("a.csv", "a,b\n\n1,2\n1\n", "line 4 has 1 cells, but the first line has 2"),
+        ("a.csv", "a,b\n\n1,2\n1\n", "line 4 has 1 cells, but the first line has 2."),
+        ("a.csv", "a,b\n\udce9,2\n", "^data '.*a.csv' is not UTF-8 text; save it as UTF-8.$"),
         ("a.csv", "1,2\n1,2,3\n", "line 2 has 3 cells, but the first line has 2"),
         ("a.txt", "1", "must end with .json, .csv"),
         ("a.csv", "", "cannot be read: the file is empty"),

@@ -293,6 +293,26 @@ class TestFiles:
         assert told.value.__cause__ is None
 
     @pytest.mark.parametrize(
+        ("line", "fault"),
+        [
+            (b"secret,x\n", "line 5 has 2 fields, not 6"),
+            (b'"secret\n",x,5,0.5,1970-01-03,true,more\n', "line 6 has 7 fields, not 6"),
+            (b"secret,\xe9,5,0.5,1970-01-03,true\n", "line 5 is not UTF-8 text; save the file as"),
+            (b'secret,"x"y,5,0.5,1970-01-03,true\n', "line 5 has a wrong quote, or is too long"),
+            (b'secret,x"y,5,0.5,1970-01-03,true\n', "a quote is within a field without quotes"),
+        ],
+    )
+    def test_its_owner_is_told_the_line_on_demand(self, line, fault, tmp_path, monkeypatch):
+        path = tmp_path / "t.csv"
+        path.write_bytes(HEADER + ROW * 3 + line + ROW * 3)
+        with pytest.raises(InputError, match="the line is private, and DPAUDIT_DEBUG=1 names it"):
+            found_of(CsvFile(path))
+        monkeypatch.setenv("DPAUDIT_DEBUG", "1")
+        with pytest.raises(InputError, match=f"as it is declared: {fault}") as told:
+            found_of(CsvFile(path))
+        assert "secret" not in str(told.value)
+
+    @pytest.mark.parametrize(
         "words",
         [b"\x00", b'"a\x00b"', b'"\n"', b'"' + b"\nx,y" * 1_500_000 + b'"', b"x" * 6_000_000],
         ids=["NUL", "NUL within", "line", "many lines", "long"],

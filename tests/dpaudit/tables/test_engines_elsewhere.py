@@ -159,6 +159,17 @@ class TestPostgres:
             with pytest.raises(InputError, match="declare only stored columns"):
                 sum_of_age(database, table, unit=unit)
 
+    def test_a_text_without_a_form_in_utf_8_is_told(self, postgresql):
+        with psycopg.connect(postgresql.url("postgres"), autocommit=True) as connection:
+            connection.execute(
+                "CREATE DATABASE latin ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+            )
+        url = postgresql.url("latin")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(r"CREATE TABLE t AS SELECT E'\xe9'::text AS who, 1 AS age")
+        with pytest.raises(InputError, match="'t' has a text that cannot be converted to UTF-8"):
+            sum_of_age(url, "t")
+
     @pytest.mark.parametrize("table", ["seen", "kept"])
     def test_a_view_is_refused_and_what_to_do_is_told(self, table, database):
         with pytest.raises(InputError, match=r"is not a stored table of the database; in place of"):

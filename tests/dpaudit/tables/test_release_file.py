@@ -132,6 +132,7 @@ QUERIES = [
     ({"count": True, "name": ""}, "name is ''; it must be a non-empty text"),
     ({"count": True, "name": "n" * 400}, "at most 300 characters"),
     ({"sum": "g"}, "sum is 'g', a text; it must be a number"),
+    ({"median": "g"}, "median is 'g', a text; it must be a number: a column of type integer or"),
     ({"sum": "x * 10000000000000000"}, "it must be a number of at most 2^53"),
     ({"median": "x", "at": [0.5]}, "unknown key 'at'"),
     ({"quantiles": "x"}, "at is missing; it must be a list of shares"),

@@ -52,6 +52,10 @@ def test_a_list_of_points_and_own_records():
         lambda x, user: user["best"] == x[0], space, users=[{"best": 2.0}] * 80, epsilon=4.0, seed=1
     )
     assert found.point.tolist() == [2.0]
+    assert str(found) == f"best point [2.], from 80 users; {found.certificate}"
+    assert f"{found.certificate.subject.name}: ε ≤ 4 is proved" in repr(found)
+    assert found._repr_html_().startswith("<p>best point [2.], from 80 users; ")
+    assert found._repr_html_().endswith(found.certificate._repr_html_())
 
 
 def test_noise_is_exact_unless_said_otherwise():
@@ -74,6 +78,7 @@ def test_noise_is_exact_unless_said_otherwise():
         ({"epsilon": 0}, "epsilon is 0"),
         ({"users": []}, "users is 0"),
         ({"users": None}, "users is a NoneType; it must be a list of records"),
+        ({"users": {"best": [0.5]}}, "users is a dict; it must be a list of records, one for each"),
         ({"epsilon": 1e-9}, "epsilon is 1e-9; it must be from 1e-6 to 1e6"),
         ({"answer_deviation": 1e300}, "answer_deviation is 1e300"),
         ({"seed": -1}, "seed is -1"),
@@ -130,6 +135,7 @@ def test_an_objective_that_lacks_a_column_is_told_by_its_own_line(tmp_path, monk
         main(["run", "mine_lacks.py:MINE", "--data", "own.csv", "-o", "out", "--seed", "1"])
     told = capsys.readouterr().err
     assert told.startswith("dpaudit: <lambda> raised KeyError at mine_lacks.py:4; it must take")
+    assert told.endswith("so give each record the key that the line reads.\n")
 
 
 def test_a_study_without_an_objective_is_for_ask_and_tell():

@@ -28,7 +28,7 @@ from dpaudit import (
 from dpaudit.mechanisms import BandedToeplitz, ContinualGaussian, Gaussian
 from dpaudit.plan import Contribution, CyclicPoissonSampling
 from dpaudit.training import Adaptive, Trainer, fit
-from dpaudit.training.gradients.clipped import ClippedSums
+from dpaudit.training.gradients.clipped import MARGIN, ClippedSums
 from dpaudit.training.gradients.examples import Examples
 
 PLAN = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, relation=ZeroOut())
@@ -64,6 +64,9 @@ def stream(steps=6, passes=2, apart=3):
     return ContinualGaussian(sigma=1.0, factorization=law, **facts)
 
 
+W = torch.ones(3, requires_grad=True)
+
+
 def half(parameters, example):
     return (parameters["w"].half() * example.half()).sum()
 
@@ -81,8 +84,15 @@ def half(parameters, example):
         ({"data": np.zeros(3, dtype=">f4")}, "data has a ndarray; it must be a dense tensor"),
         ({"data": torch.zeros(0, 3)}, "data has no rows"),
         ({"loss": 5}, "raised TypeError"),
-        ({"data": (torch.zeros(2), torch.zeros(3))}, "tensors of different lengths"),
-        ({"data": ()}, "data has no tensors, or tensors of different lengths"),
+        (
+            {"data": (torch.zeros(2), torch.zeros(3))},
+            r"data\[1\] has more rows than data\[0\]; each must have one row for each example",
+        ),
+        (
+            {"data": {"x": torch.zeros(3), "y": torch.zeros(2)}},
+            r"data\['y'\] has fewer rows than data\['x'\]",
+        ),
+        ({"data": ()}, "data has no tensors; give at least one"),
         ({"parameters": 5}, "parameters is a int; it must be a module, or a mapping"),
         ({"parameters": {"w": 1.0}}, "parameters has a float at 'w'; it must be a tensor"),
         ({"parameters": nn.Identity()}, "no parameter is trained"),
@@ -110,7 +120,27 @@ def half(parameters, example):
         ({"loss": lambda p, e: (p["w"] * e).sum().long()}, "shape .. and torch.int64; it must be"),
         (
             {"loss": lambda p, e: 1 / 0},
-            "the loss, of an example of zeros, raised ZeroDivisionError",
+            r"the loss raised ZeroDivisionError .*; it is called as loss\(parameters, example\), "
+            r"and one example has the shapes \(3,\) of torch.float32.",
+        ),
+        (
+            {"loss": lambda x, y, z: 1.0},
+            r"missing .* 'z'.*; it is called as loss\(parameters, exam",
+        ),
+        ({"loss": lambda x: 1.0}, r"2 were given.*; it is called as loss\(parameters, example\)"),
+        ({"loss": lambda p, e: e.sum()}, "uses none of the parameters .*functional_call"),
+        ({"loss": lambda p, e: (W * e).sum()}, "uses none of the parameters .*functional_call"),
+        (
+            {
+                "data": (torch.ones(3, 3), torch.ones(3)),
+                "loss": lambda p, e: nn.functional.cross_entropy(p["w"] * e[0], e[1]),
+            },
+            r"data\[1\] is of torch.float32, which the loss cannot take; convert it, such as by "
+            r".to\(torch.int64\), or of an array by .astype\('int64'\).",
+        ),
+        (
+            {"data": torch.ones(3, 3).double(), "loss": lambda p, e: torch.dot(p["w"], e)},
+            r"data is of torch.float64, which .* by .to\(torch.float32\)",
         ),
         ({"loss": lambda p, e: (p["w"] * e).sum() if e[0] > 0 else e[1]}, "no branch on values"),
         ({"loss": lambda p, e: p["v"].sum()}, "raised KeyError"),
@@ -279,7 +309,7 @@ def test_layers_that_are_mapped_have_the_gradients_of_a_loop(name):
 
     parameters = dict(model.named_parameters())
     total, _ = ClippedSums(loss, parameters, Examples(data), 4).total(np.arange(6), 0.3)
-    truth = clipped_by_loop(loss, parameters, (data,), range(6), 0.3 * (1 - 2.0**-10))
+    truth = clipped_by_loop(loss, parameters, (data,), range(6), 0.3 * (1 - MARGIN))
     assert total == pytest.approx(truth, abs=1e-9)
 
 
@@ -295,7 +325,7 @@ def test_lstms_are_mapped_in_32_bits():
     parameters = dict(model.named_parameters())
     sums = ClippedSums(loss_of(model), parameters, Examples(data), 4)
     total, _ = sums.total(np.arange(6), 0.3)
-    limit = 0.3 * (1 - 2.0**-10)
+    limit = 0.3 * (1 - MARGIN)
     truth = clipped_by_loop(loss_of(wide), parameters, (data,), range(6), limit)
     assert total == pytest.approx(truth, abs=1e-6)
 
@@ -308,7 +338,7 @@ def test_embeddings_are_mapped():
 
     data, parameters = torch.arange(12).reshape(4, 3) % 9, dict(model.named_parameters())
     total, _ = ClippedSums(loss, parameters, Examples(data), 4).total(np.arange(4), 0.3)
-    truth = clipped_by_loop(loss, parameters, (data,), range(4), 0.3 * (1 - 2.0**-10))
+    truth = clipped_by_loop(loss, parameters, (data,), range(4), 0.3 * (1 - MARGIN))
     assert total == pytest.approx(truth, abs=1e-12)
 
 

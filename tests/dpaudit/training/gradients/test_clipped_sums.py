@@ -10,6 +10,7 @@ from torch import nn
 
 from dpaudit.training.gradients.clipped import MARGIN, ClippedSums
 from dpaudit.training.gradients.examples import Examples
+from dpaudit.training.gradients.sums import ChunkSum
 
 LIMIT = 1 - MARGIN
 
@@ -50,8 +51,8 @@ def test_what_fills_a_chunk_adds_exactly_nothing(real):
     factors = (LIMIT / direct_.norm(dim=1)).clamp(max=1)
     full = torch.zeros(8, 300)
     full[:real] = direct_
-    by_hand = torch.cat([factors, torch.zeros(8 - real)]).double() @ full.double()
-    assert alone.tolist() == by_hand.tolist()
+    factors = torch.cat([factors, torch.zeros(8 - real)])
+    assert alone.tolist() == ChunkSum(8)(factors, [full], 0).tolist()
 
 
 def test_a_unit_twice_in_the_data_counts_twice_and_no_more():

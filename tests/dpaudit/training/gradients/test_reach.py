@@ -2,6 +2,7 @@
 
 import random
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
@@ -100,6 +101,7 @@ def with_buffer(rows):
         (by_attribute(Table), "held.rows"),
         (by_attribute(Holder(ROWS)), "held.rows"),
         (closed_over(with_buffer(ROWS)), "rows.kept"),
+        (closed_over({"net": with_buffer(ROWS)}), "rows.kept"),
         (closed_over(ARRAY[::-1]), "rows"),  # which torch cannot take
         (closed_over(ARRAY[::-1, ::2]), "rows"),
     ],
@@ -159,7 +161,9 @@ def writes(held):
 
 def draws(generator):
     def loss(parameters, example):
-        if isinstance(generator, torch.Generator):
+        if isinstance(generator, count):
+            next(generator)
+        elif isinstance(generator, torch.Generator):
             torch.rand(1, generator=generator)
         else:
             generator.random()
@@ -193,6 +197,7 @@ def hooked(layer):
         (draws(np.random.default_rng(0)), "generator"),
         (draws(np.random.RandomState(0)), "generator"),
         (draws(random.Random(0)), "generator"),
+        (draws(count()), "generator"),
         (draws_of_python, "random"),
         (draws_of_numpy, "numpy.random"),
     ],

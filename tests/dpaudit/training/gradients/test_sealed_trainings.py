@@ -30,7 +30,7 @@ from dpaudit.base.errors import DpAuditError, InputError, PlanMismatchError, Uns
 from dpaudit.sealed.operations import FatalError
 from dpaudit.sealed.sandbox import lacking
 from dpaudit.training import Adaptive, SealedTrainer
-from dpaudit.training.gradients.clipped import ClippedSums
+from dpaudit.training.gradients.clipped import MARGIN, ClippedSums
 from dpaudit.training.gradients.examples import UnitRows
 from dpaudit.training.gradients.graphs import Graph
 from dpaudit.training.gradients.tracing import traced
@@ -85,7 +85,7 @@ def clipped(loss: Any, parameters: Any, rows: Any, norm: float) -> Any:
         own = [grad(loss)(parameters, natural(row)) for row in rows if row["who"] == who]
         flat = torch.stack([torch.cat([g.reshape(-1) for g in each.values()]) for each in own])
         mean = flat.mean(0)
-        total = total + mean * min(1.0, norm * (1 - 2**-10) / float(mean.norm()))
+        total = total + mean * min(1.0, norm * (1 - MARGIN) / float(mean.norm()))
     return np.asarray(total)
 
 

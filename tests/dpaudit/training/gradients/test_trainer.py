@@ -31,9 +31,10 @@ from dpaudit.base.errors import ClosedLedgerError
 from dpaudit.certificate import verify
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Adaptive, Trainer, fit
+from dpaudit.training.gradients.clipped import MARGIN
 from dpaudit.workflow.verifying import verify_file
 
-LIMIT = 1 - 2.0**-10
+LIMIT = 1 - MARGIN
 POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=6, relation=ZeroOut())
 
 

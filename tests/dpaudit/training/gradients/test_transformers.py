@@ -8,7 +8,7 @@ from torch.func import functional_call
 
 from dpaudit import FloatNoise, Ledger, Plan
 from dpaudit.training import fit
-from dpaudit.training.gradients.clipped import ClippedSums
+from dpaudit.training.gradients.clipped import MARGIN, ClippedSums
 from dpaudit.training.gradients.examples import Examples
 
 transformers = pytest.importorskip("transformers")
@@ -84,7 +84,7 @@ def _compare(model, data):
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     sums = ClippedSums(loss, parameters, Examples(data), 4, model)
     total, _ = sums.total(np.arange(6), 0.5)
-    truth = clipped_by_loop(loss, parameters, data, range(6), 0.5 * (1 - 2.0**-10))
+    truth = clipped_by_loop(loss, parameters, data, range(6), 0.5 * (1 - MARGIN))
     assert total == pytest.approx(truth, abs=1e-9)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,20 +24,25 @@ from tests.benchmarks.panels import (
 )
 
 ROOT = Path(__file__).parents[4]
-RECORD = ROOT / "docs" / "examples" / "panels.json"
+EXAMPLES = ROOT / "docs" / "examples"
+RECORD = EXAMPLES / "panels.json"
 OF = {panel.letter: panel for panel in (*PANELS, UNSEEN)}
 SHIPPED = [OF[letter] for letter in "adg"]
 
 
-def test_the_page_says_what_was_recorded() -> None:
+@pytest.mark.parametrize(
+    ("path", "epsilon"), [(RECORD, None), (EXAMPLES / "panels-epsilon-5.json", 5.0)]
+)
+def test_the_page_says_what_was_recorded(path, epsilon) -> None:
     page = (ROOT / "docs" / "local-utility.md").read_text(encoding="utf-8")
-    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = json.loads(path.read_text(encoding="utf-8"))
     assert set(record) == set(OF) - {"f"}
     for letter, cells in record.items():
         assert tuple(cells) == TRUSTS
         assert all(len(each) == 24 for each in cells.values())
         found = {trust: np.array(each) for trust, each in cells.items()}
-        assert line(OF[letter], found, trusts=True) in page
+        panel = replace(OF[letter], epsilon=epsilon or OF[letter].epsilon)
+        assert line(panel, found, trusts=True) in page
 
 
 @pytest.mark.pages
@@ -69,7 +75,7 @@ def test_ranges_are_public_and_rewards_of_student_are_clipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "methods", "ratios"), [((), TRUSTS, 2), (("--learners",), LEARNERS, 0)]
+    ("flags", "methods", "ratios"), [((), TRUSTS, len(TRUSTS) - 1), (("--learners",), LEARNERS, 0)]
 )
 def test_command_prints_a_table_and_keeps_it(
     flags, methods, ratios, tmp_path, monkeypatch, capsys
