@@ -11,6 +11,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+Identity = tuple[int, int]
+"""Device and inode, which all names of one file share."""
+
 
 @dataclass(frozen=True)
 class FileContent:
@@ -18,14 +21,14 @@ class FileContent:
 
     Attributes:
         data: all its bytes.
-        identity: device and inode, which all names of one file share.
+        identity: which file it was.
     """
 
     data: bytes
-    identity: tuple[int, int]
+    identity: Identity
 
 
-def identity_of(status: os.stat_result) -> tuple[int, int]:
+def identity_of(status: os.stat_result) -> Identity:
     """Device and inode of a file."""
     return status.st_dev, status.st_ino
 

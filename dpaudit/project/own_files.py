@@ -14,6 +14,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
+
 _INSTALLED = {"site-packages", "dist-packages"}
 _PYTHON = Path(sysconfig.get_path("stdlib")).resolve()
 
@@ -73,7 +76,11 @@ def own_files(module: str, file: Path) -> set[Path]:
 
 
 def imported_names(path: Path) -> frozenset[str]:
-    """First parts of the names that a file imports anywhere."""
+    """First parts of the names that a file imports anywhere.
+
+    Raises:
+        InputError: if it cannot be read for its depth.
+    """
     return _imported(*_state(path))
 
 
@@ -90,6 +97,10 @@ def _imported(path: Path, _modified: int, _size: int) -> frozenset[str]:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return frozenset()  # whoever needs it cannot have been imported
+    except (MemoryError, RecursionError):  # what it imports would be in no hash
+        raise InputError(
+            f"file {files.shown(path)} is nested too deeply to be read; simplify it."
+        ) from None
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

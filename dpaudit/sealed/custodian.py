@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -25,6 +25,7 @@ from dpaudit.base import errors, files
 from dpaudit.base.applications import closed_extensions
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.base.file_content import Identity
 from dpaudit.ledger import AnchorState, FloatNoise, Ledger, SecureNoise
 from dpaudit.plan import Invocation, Plan
 from dpaudit.sealed import sandbox
@@ -38,7 +39,7 @@ from dpaudit.sealed.operations import (
 )
 from dpaudit.sealed.per_unit import UnitFunctions
 from dpaudit.sealed.processes import end, start
-from dpaudit.sealed.public_files import Identity, read_public, require_apart, table_files
+from dpaudit.sealed.public_files import read_public, require_apart, table_files
 from dpaudit.sealed.sealable import require_population, require_sealable
 from dpaudit.sealed.store import ReadTable, opened, tables_to_try, with_data
 from dpaudit.sealed.sums import Side, trial_of
@@ -79,7 +80,7 @@ def main(descriptor: int) -> None:
 
 
 class _UnsealedError(UnsupportedError):
-    """The process of the code is not sealed."""
+    """This machine lacks what seals a process; whoever does not insist runs without."""
 
 
 @dataclass
@@ -123,14 +124,12 @@ class _Custodian:
         self.process = child.pid
         self.stack.callback(end, child, self.analyst)
         self.stack.callback(self._go_on)  # who stands still does not end
-        wanted = (
-            *("name", "settings", "paths", "packages", "private"),
-            *("processor_seconds", "memory_bytes"),
-        )
+        wanted = "name", "settings", "paths", "packages", "processor_seconds", "memory_bytes"
         readable = [*map(str, self._open_to_code()), self.job["copy"]]
+        private = [_out_of_reach(path, readable) for path in self.job["private"]]
         self.analyst.send(
             {name: self.job[name] for name in wanted}
-            | {"readable": readable, "parent": os.getpid()}
+            | {"readable": readable, "private": private, "parent": os.getpid()}
         )
         for name in _LIBRARIES:  # while the other process starts
             with suppress(ImportError):
@@ -139,7 +138,7 @@ class _Custodian:
         if "unsealed" in said:
             raise _UnsealedError(said["unsealed"])
         if not said["tries"] or "succeeded" in said["tries"].values():
-            raise _UnsealedError(
+            raise UnsupportedError(
                 "the process of the code was able to do something that a sealed process must not "
                 "be able to do."
             )
@@ -199,14 +198,15 @@ class _Custodian:
         """Add to a seal how the processes of functions are kept in.
 
         Raises:
-            UnsupportedError: if they are not.
+            UnsupportedError: if they are not; only what follows from the machine alone is an
+                :class:`_UnsealedError`, upon which a run may be made without a seal.
         """
         try:
             means, tries = workers.seal(self.job["private"])
-        except UnsupportedError as error:
+        except sandbox.UnsealableError as error:
             raise _UnsealedError(str(error)) from None
         if "succeeded" in tries.values():
-            raise _UnsealedError(
+            raise UnsupportedError(
                 "the process of a function was able to do something that a sealed process must "
                 "not be able to do."
             )
@@ -361,6 +361,17 @@ class _Account:
         if "error" in said:
             raise error_of(said)
         return said["value"]
+
+
+def _out_of_reach(path: str, readable: Sequence[str]) -> str:
+    """What the code must not reach of a private path.
+
+    That is all but what it may read, where this lies in it: of a project with Python's packages in
+    its folder, that there is a folder is seen, and nothing else that is in it.
+    """
+    folder = Path(path).resolve()
+    around = any(Path(each).resolve().is_relative_to(folder) for each in readable)
+    return f"{path}/.dpaudit" if around else path
 
 
 @contextmanager

@@ -15,16 +15,15 @@ from pathlib import Path
 
 from dpaudit.base import file_content
 from dpaudit.base.errors import InputError
-from dpaudit.base.file_content import FileContent
+from dpaudit.base.file_content import FileContent, Identity
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.store import ReadTable
+from dpaudit.tables.engines.sources import identities
 
 _MOST_PUBLIC = 100_000_000
 """Bytes of a public file."""
 _OWNER = "owner.json"
 """What earlier runs told the owner alone."""
-
-Identity = tuple[int, int]
 
 
 def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identity]:
@@ -45,12 +44,7 @@ def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identit
     place = sandbox.refuse_within(path, readable)
     if place is not None:
         raise InputError(f"the table is in {place}, which all code can read; move it.")
-    real = path.resolve()
-    found = set()
-    for each in (real, real.with_name(f"{real.name}.wal")):  # rows that DuckDB has yet to put there
-        with suppress(FileNotFoundError):
-            found.add(file_content.identity_of(each.stat()))
-    return frozenset(found)
+    return identities(table.source)
 
 
 def require_apart(table: frozenset[Identity], readable: Mapping[str, Identity]) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.sealed import sandbox
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
 from dpaudit.sealed.processes import end, start
@@ -159,17 +160,22 @@ class Workers:
             private: paths that it tries to reach.
 
         Raises:
-            UnsupportedError: if this machine cannot seal workers.
+            UnsealableError: if this machine cannot seal workers.
+            UnsupportedError: if they could not be made, which may be because of what the author's
+                files hold: so the run is not made without a seal either.
         """
         try:
             said = self._channel.receive()
             if "unsealed" in said:
-                raise UnsupportedError(str(said["unsealed"]))
+                raise sandbox.UnsealableError(str(said["unsealed"]))
             order = {"tries": list(private), "processor_seconds": 10, "memory_bytes": 2**28}
             self._order(order)
             tries = self._work(None, 2**20)["tries"]
         except (ChannelError, MachineError, LookupError):
-            raise UnsupportedError("this machine cannot make the processes of functions.") from None
+            raise UnsupportedError(
+                "the processes of functions cannot be made: there is too little memory for the "
+                "files that the functions need, or this machine cannot make such processes."
+            ) from None
         return said["means"], {f"function: {name}": failed for name, failed in tries.items()}
 
     def run(self, call: Call, jobs: Sequence[Job]) -> list[dict[str, Any]]:

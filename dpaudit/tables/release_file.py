@@ -6,7 +6,6 @@ Whatever is wrong in a file is told before any row is read, with the place and w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -19,7 +18,13 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.plan import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel
 from dpaudit.tables.engines.duck import Layout, PublicTable
-from dpaudit.tables.engines.sources import CsvFile, DuckDbFile, ParquetFile, Source
+from dpaudit.tables.engines.sources import (
+    CsvFile,
+    DuckDbFile,
+    ParquetFile,
+    Source,
+    require_public,
+)
 from dpaudit.tables.expressions import Expression, read_condition, read_expression
 from dpaudit.tables.grouping import column_of, edges_of, read_groups
 from dpaudit.tables.keys import ASKS, DATA, JOIN, PRIVACY, QUERY
@@ -116,7 +121,8 @@ def read_table(
     """
     layout, known = _layout(data, validate.text(unit=data.get("unit")), folder)
     source = _source(data, folder)
-    _refuse_private_join(source, layout.public)
+    if layout.public is not None:
+        require_public(layout.public.source, source)
     return source, layout, known
 
 
@@ -136,44 +142,6 @@ def _weight(value: object) -> float:
     if not _LIGHTEST <= weight <= 1 / _LIGHTEST:
         raise InputError(f"weight is {weight:g}; it must be from {_LIGHTEST:g} to 1e6.")
     return weight
-
-
-def _refuse_private_join(source: Source, public: PublicTable | None) -> None:
-    """Refuse the private table where a public one is joined: its rows are other units' too.
-
-    Raises:
-        InputError: if both are one file of a table, or may be one table of a database.
-    """
-    if public is not None and _may_be_one(source, public.source):
-        raise InputError(
-            "join has the source of the private table; a joined table must be public, "
-            "because every row may read all of it."
-        )
-
-
-def _may_be_one(source: Source, other: Source) -> bool:
-    """Whether two sources may be one table, which has many names in a database and its address."""
-    one, two = (getattr(each, "path", None) for each in (source, other))
-    if (one is None) != (two is None):
-        return False
-    if one is None or two is None:
-        (schema, _, name), (its_schema, _, its_name) = _names(source), _names(other)
-        return name == its_name and (schema == its_schema or not (schema and its_schema))
-    same = one.resolve() == two.resolve()
-    with suppress(OSError):
-        same = same or one.samefile(two)
-    if same and isinstance(source, DuckDbFile) and isinstance(other, DuckDbFile):
-        (schema, _, name), (its_schema, _, its_name) = (
-            tuple(map(str.lower, _names(each))) for each in (source, other)
-        )
-        return name == its_name and (schema or "main") == (its_schema or "main")
-    return bool(same)
-
-
-def _names(source: Source) -> tuple[str, str, str]:
-    """The schema of a table of a database, if it is named, a dot, and the table's own name."""
-    schema, dot, name = getattr(source, "table", "").rpartition(".")
-    return schema, dot, name
 
 
 def _count(table: Mapping[str, Any], name: str) -> int | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.tables.engines.sources import Source, identifier, unreadable
+from dpaudit.tables.engines.sources import Source, identifier, public_copy, unreadable
 from dpaudit.tables.expressions import Expression, quoted
 from dpaudit.tables.measures import (
     BEYOND,
@@ -129,7 +129,7 @@ def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
         with closing(connect(scratch)) as connection:
             own = source.relation(connection, layout.source_columns, scratch)
             buckets = min(own.size // _BYTES_OF_BUCKET + 1, _MOST_BUCKETS)
-            table = _table_of(connection, layout, own.sql, scratch)
+            table = _table_of(connection, layout, source, own.sql, scratch)
             _write_none(connection, layout, scratch / "none")
             bucket = f"coalesce(hash(u) % {buckets}, 0) AS bucket"
             run(
@@ -196,7 +196,9 @@ def run(connection: Any, sql: str, source: Source | None = None) -> Any:
 # -- reading -------------------------------------------------------------------------------------
 
 
-def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> str:
+def _table_of(
+    connection: Any, layout: Layout, private: Source, relation: str, scratch: Path
+) -> str:
     """The private table with what the public one adds, in texts."""
     own = ", ".join(f"p.{identifier(each.name)} AS t{n}" for n, each in enumerate(layout.columns))
     unit = f"p.{identifier(layout.unit)} AS u"
@@ -204,8 +206,9 @@ def _table_of(connection: Any, layout: Layout, relation: str, scratch: Path) -> 
     if public is None:
         return f"(SELECT {unit}, {own} FROM {relation} AS p)"
     names = list(dict.fromkeys([public.key, *(each.name for each in public.columns)]))
-    added = public.source.relation(connection, names, scratch).sql
-    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", public.source)
+    joined = public_copy(public.source, private, scratch)
+    added = joined.relation(connection, names, scratch).sql
+    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", joined)
     # Bytes are compared: a collation of a file may hold two texts alike.
     key = f"encode({identifier(public.key)})"
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"

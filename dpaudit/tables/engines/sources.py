@@ -11,9 +11,10 @@ import csv
 import glob
 import io
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ import numpy as np
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
+from dpaudit.base.file_content import Identity, identity_of
 from dpaudit.base.optional_import import optional_import
 from dpaudit.base.validate import shown
 from dpaudit.ledger.checks import DEBUG
@@ -155,12 +157,10 @@ class CsvFile(Record):
         names = rows[0] if rows else []
         if self.path.stat().st_size == 0:
             raise InputError(
-                f"source {files.shown(self.path)} is empty; its first line must name the columns."
+                f"source {shown(self.name)} is empty; its first line must name the columns."
             )
         if not names or len(set(names)) < len(names):
-            raise InputError(
-                f"source {files.shown(self.path)} has no header, or names a column twice."
-            )
+            raise InputError(f"source {shown(self.name)} has no header, or names a column twice.")
         return names
 
 
@@ -272,6 +272,88 @@ class DuckDbFile(Record):
         return _texts(connection, ".".join(map(identifier, found)), columns, self)
 
 
+def files_of(path: Path) -> tuple[Path, Path]:
+    """A file, and the log of a database: rows that DuckDB has yet to put there."""
+    real = path.resolve()
+    return real, real.with_name(f"{real.name}.wal")
+
+
+def identities(source: Source) -> frozenset[Identity]:
+    """Which files a source is, whatever their names."""
+    path, found = getattr(source, "path", None), set()
+    for each in () if path is None else files_of(path):
+        with suppress(OSError):
+            found.add(identity_of(each.stat()))
+    return frozenset(found)
+
+
+def require_public(public: Source, private: Source) -> None:
+    """Refuse the private table where a public one is joined: its rows are other units' too.
+
+    Raises:
+        InputError: if both are one file of a table, or may be one table of a database.
+    """
+    if _may_be_one(public, private):
+        raise InputError(
+            "join has the source of the private table; a joined table must be public, "
+            "because every row may read all of it."
+        )
+
+
+def public_copy(public: Source, private: Source, scratch: Path) -> Source:
+    """The public table as it is now: a file is opened once, and what was opened is copied.
+
+    Whoever can write in its folder could else put the private table in its place after it was
+    compared with it.
+
+    Raises:
+        InputError: as :func:`require_public`, of the file that was opened; or if it cannot be read.
+    """
+    require_public(public, private)
+    if not isinstance(public, CsvFile | ParquetFile | DuckDbFile):
+        return public
+    _require_file(public.path)
+    own, copied = identities(private), scratch / "public" / public.path.name
+    try:
+        copied.parent.mkdir()
+        for each, place in zip(files_of(public.path), files_of(copied), strict=True):
+            if each.exists():
+                with each.open("rb") as file, place.open("wb") as copy:
+                    if identity_of(os.fstat(file.fileno())) in own:  # another table of it, or it
+                        assert isinstance(private, CsvFile | ParquetFile | DuckDbFile)
+                        beside = replace(public, path=private.path)
+                        require_public(beside, private)
+                        return beside
+                    shutil.copyfileobj(file, copy)
+    except OSError as error:
+        raise InputError(
+            f"source {files.shown(public.path)} cannot be copied to the folder of temporary files: "
+            f"{error.strerror}."
+        ) from None
+    return replace(public, path=copied)
+
+
+def _may_be_one(source: Source, other: Source) -> bool:
+    """Whether two sources may be one table, which has many names in a database and its address."""
+    one, two = (getattr(each, "path", None) for each in (source, other))
+    if (one is None) != (two is None):
+        return False
+    (schema, _, name), (its_schema, _, its_name) = _names(source), _names(other)
+    if one is None or two is None:
+        return name == its_name and (schema == its_schema or not (schema and its_schema))
+    same = files_of(one) == files_of(two) or bool(identities(source) & identities(other))
+    if same and isinstance(source, DuckDbFile) and isinstance(other, DuckDbFile):
+        mine, its = (schema or "main", name), (its_schema or "main", its_name)
+        return [*map(str.lower, mine)] == [*map(str.lower, its)]
+    return same
+
+
+def _names(source: Source) -> tuple[str, str, str]:
+    """The schema of a table of a database, if it is named, a dot, and the table's own name."""
+    schema, dot, name = getattr(source, "table", "").rpartition(".")
+    return schema, dot, name
+
+
 def identifier(name: str) -> str:
     """A name as SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
@@ -300,7 +382,7 @@ def _require(columns: Sequence[str], known: Sequence[str], path: Path, delimiter
             listed = ", ".join(f"{each:.40}" for each in known[:20])
             hint = f"; if {min(other)!r} separates columns, set delimiter to it." if other else "."
             raise InputError(
-                f"source {files.shown(path)} has no column {shown(name)}; it has {listed}{hint}"
+                f"source {shown(path.name)} has no column {shown(name)}; it has {listed}{hint}"
             )
 
 

@@ -362,3 +362,11 @@ def test_what_cannot_be_parsed_is_hashed_all_the_same(project):
     before = code_hash("xmain", project / "xmain.py")
     write(project / "xhelp.py", "not python ((")
     assert code_hash("xmain", project / "xmain.py") != before
+
+
+def test_a_file_that_is_nested_too_deeply_is_named(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own.py").write_text("def f():\n    import deep\n")
+    (tmp_path / "deep.py").write_text(f"x = {'-' * 20_000}1\n")
+    with pytest.raises(InputError, match=r"deep.py' is nested too deeply to be read"):
+        code_hash("own", tmp_path / "own.py")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +24,11 @@ from dpaudit import (
     PrivacyUnit,
     TrustModel,
 )
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.project.targets import find_target
 from dpaudit.sealed import sandbox
 from dpaudit.sealed.handles import code_of
+from dpaudit.workflow import sealing
 from dpaudit.workflow.running import RunOptions, run_subject, run_target
 
 pytest.importorskip("duckdb")
@@ -591,3 +593,44 @@ def test_a_sealed_run_gives_what_an_unsealed_one_gives(project, tmp_path, monkey
     assert list(sealed.seal.functions) == [f"functions.py:{n}" for n in ("slope", "seen", "drawn")]
     again, _ = run_subject(name, (), None, 1, tmp_path / "again")
     assert again.run["summary"] == sealed.run["summary"]
+
+
+def test_files_of_functions_unseal_no_run(project, tmp_path, monkeypatch):
+    """Who writes files for which memory is short would else have the rows."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    own = sealing.boot
+    ended = "import ast; ast.parse = lambda *_: bytearray(2**60)\nmain(int"
+
+    def boot(module: str) -> str:
+        words = own(module)
+        return words.replace("main(int", ended) if module.endswith("template") else words
+
+    monkeypatch.setattr(sealing, "boot", boot)
+    with pytest.raises(UnsupportedError, match="processes of functions cannot be made"):
+        run_subject(f"{project / 'learn.py'}:Learn", (), None, 1, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_project_is_sealed_whose_folder_holds_what_code_may_read(project, tmp_path, monkeypatch):
+    """As one with its Python packages in ``.venv``; it would else have run without a seal."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    (project / "inside").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(project / "inside"))  # for the copy of the code
+    name = f"{project / 'learn.py'}:Learn"
+    certificate, _ = run_subject(name, (), None, 1, tmp_path / "out", sealed=True)
+    assert certificate.seal is not None
+    assert "EACCES" in certificate.seal.tries["list what is private"]
+
+
+def test_there_is_no_run_where_the_code_reaches_what_is_private(project, tmp_path, monkeypatch):
+    """Not even one without a seal, which this machine could have."""
+    if why := sandbox.lacking():
+        pytest.skip(why)
+    monkeypatch.syspath_prepend(str(project))
+    with pytest.raises(UnsupportedError, match="must not be able to do"):
+        run_subject(f"{project / 'learn.py'}:Learn", (), json.__file__, 1, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,12 +1,16 @@
 """A release file says what it means, or one sentence says what would be right."""
 
 import copy
+import os
 import re
+import shutil
+from contextlib import closing
 
 import pytest
 
 from dpaudit.base.errors import InputError
-from dpaudit.tables.release_file import read_release, read_release_file
+from dpaudit.tables.engines.duck import connect, rows_of, staged
+from dpaudit.tables.release_file import read_release, read_release_file, read_table
 
 pytest.importorskip("sqlglot")
 
@@ -250,6 +254,53 @@ def test_the_private_table_is_not_joined_with_itself():
     join = {"source": "./t.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
     with pytest.raises(InputError, match="must be public"):
         read_release({**GOOD, "data": {**GOOD["data"], "join": join}})
+
+
+@pytest.mark.parametrize("kind", [os.symlink, os.link])
+def test_a_file_that_is_exchanged_for_the_private_table_is_not_joined(tmp_path, kind):
+    """Each row could read the rows of others, and one of them would move all."""
+    (tmp_path / "t.csv").write_text("u,t,z\nann,ann,1\n")
+    (tmp_path / "p.csv").write_text("u,z\nbob,2\n")
+    own = {"u": {"type": "text"}, "t": {"type": "text"}}
+    join = {"source": "p.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {"source": "t.csv", "unit": "u", "columns": own, "join": join}
+    source, layout, _ = read_table(data, tmp_path)
+    with staged(source, layout) as buckets:
+        assert len(buckets) == 2
+    (tmp_path / "p.csv").unlink()
+    kind(tmp_path / "t.csv", tmp_path / "p.csv")
+    with pytest.raises(InputError, match="must be public"), staged(source, layout):
+        pass
+
+
+def test_a_joined_file_is_exchanged_too_late_once_it_is_opened(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("u,t,z\nann,ann,1\n")
+    (tmp_path / "p.csv").write_text("u,z\nann,2\n")
+    join = {"source": "p.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {"source": "t.csv", "unit": "u", "columns": {"t": {"type": "text"}}, "join": join}
+    source, layout, _ = read_table(data, tmp_path)
+    copied = shutil.copyfileobj
+
+    def exchanged(*given):
+        (tmp_path / "p.csv").unlink()
+        (tmp_path / "p.csv").symlink_to("t.csv")
+        copied(*given)
+
+    monkeypatch.setattr(shutil, "copyfileobj", exchanged)
+    with staged(source, layout) as buckets, closing(connect(tmp_path)) as connection:
+        rows = connection.execute(f"SELECT c1 FROM ({rows_of(buckets, layout)})").fetchall()
+    assert rows == [(2,)]
+
+
+def test_a_joined_file_that_lacks_a_column_is_named_as_its_author_does(tmp_path):
+    (tmp_path / "t.csv").write_text("u,t\nann,ann\n")
+    (tmp_path / "p.csv").write_text("u,y\nann,2\n")
+    join = {"source": "p.csv", "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {"source": "t.csv", "unit": "u", "columns": {"t": {"type": "text"}}, "join": join}
+    source, layout, _ = read_table(data, tmp_path)
+    wanted = "^source 'p.csv' has no column 'z'; it has u, y.$"
+    with pytest.raises(InputError, match=wanted), staged(source, layout):
+        pass
 
 
 DATABASE = "postgresql://host/db"
