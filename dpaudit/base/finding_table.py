@@ -79,12 +79,12 @@ class FindingTable:
 
 
 def known_findings() -> tuple[Finding, ...]:
-    """List what may be found, by rule; facts are left open, ``at`` names the package.
+    """List what may be found, here and by packages of subjects; facts are open, ``at`` is whose.
 
     >>> [each.severity.value for each in known_findings() if each.rule == "float-noise"]
     ['warning']
     """
-    home = __name__.partition(".")[0]
+    offering = metadata.entry_points(group="dpaudit.subjects")
     found = [
         Finding(
             row.get("rule", name),
@@ -93,18 +93,18 @@ def known_findings() -> tuple[Finding, ...]:
             row["remedy"],
             package,
         )
-        for package in _packages(resources.files(home), home)
-        for name, row in _rows(package).items()
+        for home in {each.partition(".")[0] for each in (__name__, *(e.module for e in offering))}
+        for package, table in _tables(resources.files(home), home)
+        for name, row in tomllib.loads(table.read_text("utf-8")).items()
     ]
     return tuple(sorted(found, key=lambda each: (each.rule, each.at, each.message)))
 
 
 @cache
 def explained_at(rule: str) -> str:
-    """Tell where the published documentation explains a rule.
+    """Tell where the published documentation explains a rule; empty where it does not.
 
-    Its address is the ``Documentation`` of the installed package's ``[project.urls]``. Empty before
-    that is set, and for a rule that is none of :func:`known_findings`.
+    Its address is the ``Documentation`` of the installed package's ``[project.urls]``.
     """
     home = dict(each.split(", ", 1) for each in _addresses()).get("Documentation", "")
     if not home or rule not in {each.rule for each in known_findings()}:
@@ -119,13 +119,13 @@ def _addresses() -> list[str]:
         return []
 
 
-def _packages(folder: Traversable, name: str) -> Iterator[str]:
-    """Yield those with findings of their own."""
+def _tables(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    """Yield packages with findings of their own, and the files of these."""
     for each in folder.iterdir():
         if each.name == "findings.toml":
-            yield name
+            yield name, each
         elif each.is_dir() and each.name.isidentifier():
-            yield from _packages(each, f"{name}.{each.name}")
+            yield from _tables(each, f"{name}.{each.name}")
 
 
 @cache
