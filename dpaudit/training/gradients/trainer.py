@@ -478,9 +478,9 @@ class _Checkpoint:
         trainer = self._trainer
         if not self._journal.has(after):
             raise InputError(
-                f"checkpoint {files.shown(self._path)} was written after a line that this journal "
-                "does not have; resume the ledger from the journal that it was written beside, or "
-                "remove the checkpoint to begin a new training run."
+                f"checkpoint {files.shown(self._path)} belongs to another journal, or the end of "
+                "this one is missing; give the journal that was beside it, or remove the "
+                "checkpoint to begin a new training run."
             )
         if own != {name: (each.shape, each.dtype) for name, each in trainer.parameters.items()}:
             raise InputError(
