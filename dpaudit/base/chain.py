@@ -281,7 +281,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
             head, number, whole = record["hash"], number + 1, whole + len(line)
             yield record
     if not number:
-        raise InputError(f"journal {files.shown(path)} has no first line; it is not a journal.")
+        raise InputError(f"journal {files.shown(path)} has no first line; give one of a run.")
     return ChainEnd(head, number, cut, ends, whole)
 
 

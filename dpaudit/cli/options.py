@@ -50,7 +50,7 @@ def whole_number(text: str) -> int:
     except ValueError:
         raise typer.BadParameter(f"{text!r:.80} is not a whole number") from None
     if number < 0:
-        raise typer.BadParameter(f"{text!r:.80} is below 0")
+        raise typer.BadParameter(f"{text!r:.80} is below 0; give 0 or more")
     return number
 
 

@@ -118,8 +118,11 @@ class Account:
                 f"{sampling.kind} samples are not drawn by the ledger; draw them in the run."
             )
         if invocation is None or sampling is None:
-            where = "the label" if invocation is None else shown(at)
-            raise PlanMismatchError(f"{where} is not declared with sampling; declare its sampling.")
+            where = "that label" if invocation is None else shown(at)
+            raise PlanMismatchError(
+                f"the plan declares no sampling for {where}, but the run draws a sample there; add "
+                "sampling to that invocation."
+            )
         if self._fresh.get(at):
             raise PlanMismatchError(
                 f"{shown(at)} has a sample that has not been released yet; release it first."

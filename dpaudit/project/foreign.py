@@ -74,7 +74,8 @@ def error_summary(error: BaseException, where: str = "") -> str:
 
 
 def _named(error: BaseException, where: str = "", why: str = "") -> str:
-    return f"{type(error).__name__}{where}{place_of(error)}{why} ({DEBUG}=1 shows the rest)."
+    rest = "" if os.environ.get(DEBUG) else f" ({DEBUG}=1 shows the rest)"
+    return f"{type(error).__name__}{where}{place_of(error)}{why}{rest}."
 
 
 def speaks_for_itself(error: BaseException) -> bool:

@@ -196,7 +196,8 @@ class _Reader:
         """
         contribution = own.pop("contribution", None)
         if isinstance(contribution, Mapping):
-            own["contribution"] = Contribution.from_dict(contribution)
+            with toml_tables.with_example("contribution = { bound = 1.0, rows = 5 }"):
+                own["contribution"] = Contribution.from_dict(contribution)
             contribution = own["contribution"].bound
         if "sensitivity" in own:
             if contribution is not None:

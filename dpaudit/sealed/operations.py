@@ -177,7 +177,7 @@ class Operations:
         found = self._handles.get(number) if type(number) is int else None
         if not isinstance(found, Vectors):
             raise InputError(
-                "the handle is not one of numbers; give the vector of a column, or of several."
+                "this operation needs numbers; give a vector made of one column or of several."
             )
         return found
 
@@ -552,7 +552,10 @@ class Operations:
         rows = of.rows if isinstance(of, Vectors) else self._rows(request)
         invocation = self._declared.get(at)
         if invocation is None or invocation.sampling is None:
-            raise PlanMismatchError(f"{shown(at)} is not declared with sampling.")
+            raise PlanMismatchError(
+                f"the plan declares no sampling for {shown(at)}, but the run draws a sample there; "
+                "add sampling to that invocation."
+            )
         if rows.sample is not None:
             raise InputError("rows are already a sample; draw the sample from all units.")
         drawn = Sample(at, f"sample_{next(self._numbers)}")

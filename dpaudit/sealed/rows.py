@@ -230,7 +230,8 @@ class Vectors:
         largest = max(map(abs, self.ends.ravel().tolist()))
         if largest * numerator > LARGEST or denominator > LARGEST:
             raise InputError(
-                f"vector has entries of {largest:.3g} steps; at most 2^53 are allowed."
+                f"an entry of the vector may be {largest:.3g} steps large; at most 2^53 are "
+                "allowed, so use a larger step or a smaller range."
             )
         if len(self.encoded) > _DEEPEST:
             raise InputError("vectors are encoded by too many steps; take fewer.")

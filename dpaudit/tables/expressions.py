@@ -133,7 +133,7 @@ def read_condition(text: object, known: Mapping[str, Expression]) -> Expression:
     """
     found = read_expression(text, known)
     if found.kind is not Kind.BOOLEAN:
-        raise InputError(f"{shown(text)} is a {found.kind}; a condition must be true or false.")
+        raise InputError(f"{shown(text)} is {found.kind.named}; a condition must be true or false.")
     return found
 
 
@@ -306,7 +306,7 @@ class _Reader:
     def _mapped(self, node: Any, sql: Callable[[str], str], table: Any) -> Expression:
         one = self.read(node)
         if one.kind is not Kind.TEXT:
-            raise InputError(f"{_place(node)} is a {one.kind}; it must be a text.")
+            raise InputError(f"{_place(node)} is {one.kind.named}; it must be a text.")
         values = one.shape.values
         if values is not None:
             made = (v.translate(table) if table else v.strip(_BLANKS) for v in values)
@@ -347,13 +347,18 @@ class _Reader:
         if one.kind.is_whole and other.kind.is_whole:
             if (one.kind is Kind.DATE) != (other.kind is Kind.DATE):
                 raise InputError(
-                    f"{_place(node)} is a {other.kind}; it is compared with something that is "
-                    "not a date."
+                    f"{_place(node)} is {other.kind.named} but is compared with {one.kind.named}; "
+                    "compare a date with a date, such as day >= '2024-01-31'."
                 )
             (a, *_), (b, *_), _ = _common(node, one, other)
             return f"({a} {sign} {b})"
-        if one.kind is not other.kind or (one.kind is Kind.BOOLEAN and sign not in ("=", "<>")):
-            raise InputError(f"{_place(node)} is a {other.kind}; it is compared with a {one.kind}.")
+        if one.kind is not other.kind:
+            raise InputError(
+                f"{_place(node)} is {other.kind.named} but is compared with {one.kind.named}; "
+                "compare values of one type, such as school = 'North'."
+            )
+        if one.kind is Kind.BOOLEAN and sign not in ("=", "<>"):
+            raise InputError(f"{_place(node)}: truth values can only be equal or not.")
         if one.kind is Kind.TEXT and sign not in ("=", "<>"):
             raise InputError(
                 f"{_place(node)}: texts can only be equal or not, because their order depends on "
@@ -377,7 +382,7 @@ class _Reader:
     def _condition(self, node: Any) -> str:
         one = self.read(node)
         if one.kind is not Kind.BOOLEAN:
-            raise InputError(f"{_place(node)} is a {one.kind}; it must be true or false.")
+            raise InputError(f"{_place(node)} is {one.kind.named}; it must be true or false.")
         return one.sql
 
     # -- choices ---------------------------------------------------------------------------------
@@ -410,7 +415,7 @@ class _Reader:
     def _whole(self, node: Any) -> Expression:
         one = self.read(node)
         if not one.kind.is_whole:
-            raise InputError(f"{_place(node)} is a {one.kind}; it must be a number or a date.")
+            raise InputError(f"{_place(node)} is {one.kind.named}; it must be a number or a date.")
         return one
 
     def _numeric(self, node: Any) -> Expression:

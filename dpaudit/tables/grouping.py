@@ -156,7 +156,10 @@ def edges_of(shape: Shape, edges: object) -> tuple[int, ...]:
         InputError: if they are no increasing values of it, two to ten thousand.
     """
     if not shape.kind.is_whole:
-        raise InputError(f"edges are given for a {shape.kind}; only numbers and dates have them.")
+        raise InputError(
+            f"edges are given for {shape.kind.named}; only numbers and dates have edges, so leave "
+            "them out."
+        )
     if not isinstance(edges, list | tuple) or not 2 <= len(edges) <= 10_000:
         raise InputError(f"edges is {shown(edges)}; they must be 2 to 10000 increasing values.")
     places = tuple(shape.steps_of(edge, edges=edge) for edge in edges)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,6 +22,7 @@ from dpaudit.accounting import compose
 from dpaudit.accounting.calibration import SMALLEST, least_noise
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.files import digest
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.records import ReleaseRecord
 from dpaudit.mechanisms import DiscreteLaplace
@@ -104,7 +106,10 @@ class Release:
         names = [each.name for each in self.queries]
         for each in (names, labels):
             if len(set(each)) < len(each):
-                raise InputError("two queries have one name or label; give each its own name.")
+                twice, _ = Counter(each).most_common(1)[0]
+                raise InputError(
+                    f"two queries have one name or label, {shown(twice)}; give each its own name."
+                )
 
     # -- plan ------------------------------------------------------------------------------------
 

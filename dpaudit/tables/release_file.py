@@ -284,8 +284,8 @@ class _Queries:
         if not found.kind.is_whole:
             ((name, _),) = field.items()
             raise InputError(
-                f"{name} is {shown(text)}, a {found.kind}; it must be a number: a column of type "
-                "integer or number, or an expression of such."
+                f"{name} is {shown(text)}, {found.kind.named}; it must be a number: a column of "
+                "type integer or number, or an expression of such."
             )
         return found
 
@@ -296,7 +296,7 @@ _Made = Callable[[_Queries, dict[str, Any], dict[str, Any]], Query]
 def _counted(kind: type[Count], reader: _Queries, given: Any, facts: Any) -> Query:
     if given[kind.kind] is not True:
         said = f"{kind.kind} is {shown(given[kind.kind])}; it must be true"
-        raise InputError(f"{said}, use count for rows and count_units for units.")
+        raise InputError(f"{said} (count counts rows, and count_units counts units).")
     return kind(**facts)
 
 
@@ -305,8 +305,8 @@ def _summed(kind: type[Sum], reader: _Queries, given: Any, facts: Any) -> Query:
     largest = max(-of.shape.low, of.shape.high)
     if largest > 2**53 or of.kind.value == "date":
         raise InputError(
-            f"{kind.kind} is of a {of.kind} of up to {largest:.3g} steps; it must be a number of "
-            "at most 2^53."
+            f"{kind.kind} is of {of.kind.named} of up to {largest:.3g} steps; it must be a number "
+            "of at most 2^53."
         )
     return kind(**facts, of=of)
 

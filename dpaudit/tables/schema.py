@@ -8,6 +8,7 @@ rounded. Release files and expressions are read against a schema, and engines ca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -40,6 +41,11 @@ class Kind(StrEnum):
     def is_whole(self) -> bool:
         """Whether it is carried as whole numbers of steps."""
         return self in (Kind.INTEGER, Kind.NUMBER, Kind.DATE)
+
+    @property
+    def named(self) -> str:
+        """With its article, for sentences."""
+        return f"{'an' if self is Kind.INTEGER else 'a'} {self}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,7 @@ def _boolean(kind: Kind, given: Mapping[str, Any]) -> Shape:
 def _whole(kind: Kind, given: Mapping[str, Any]) -> Shape:
     if "values" in given:
         if kind is not Kind.INTEGER:
-            raise InputError(f"values is given for a {kind}; give its range.")
+            raise InputError(f"values is given for {kind.named}; give its range.")
         if "range" in given:
             raise InputError("values and range are both given; keep one of them.")
         values = tuple(sorted(_listed(given["values"], int)))
@@ -195,7 +201,8 @@ def _listed(values: object, kind: type) -> tuple[Any, ...]:
         if kind is str and each:
             validate.text(values=each)
     if len(set(values)) < len(values):
-        raise InputError("values has a value twice; list each once.")
+        twice, _ = Counter(values).most_common(1)[0]
+        raise InputError(f"values has {shown(twice)} twice; list each once.")
     return tuple(values)
 
 

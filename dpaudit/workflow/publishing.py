@@ -109,7 +109,8 @@ def refuse_unwritable(folder: Path, *, what: str = "reports") -> None:
         there = there.parent
     if not there.is_dir():
         raise InputError(
-            f"{what} {files.shown(folder)} cannot be made: {files.shown(there)} is not a folder."
+            f"{what} {files.shown(folder)} cannot be made: {files.shown(there)} is not a folder; "
+            "give another folder."
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(

@@ -409,8 +409,8 @@ class QuadratureFeatures(_FourierMap):
             )
         if isinstance(self.kernel, Matern) and self.dimension > 1:
             raise UnsupportedError(
-                f"domain has dimension {self.dimension}; the Matérn kernel's spectral density is a "
-                "product on the line only, so use AdditiveFeatures or EigenFeatures."
+                "quadrature with a Matérn kernel needs a domain of dimension 1, and this one has "
+                f"{self.dimension}; use AdditiveFeatures or EigenFeatures."
             )
         if self.nodes**self.dimension > _MOST_FEATURES:
             raise InputError(

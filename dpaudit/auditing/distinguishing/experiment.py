@@ -335,7 +335,8 @@ class Experiment:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             kind = NotPlainError if isinstance(error, Exception) and not tested else InputError
-            raise kind(f"the mechanism raised {error_summary(error, f' {runs}')}") from None
+            said = error_summary(error, f" {runs}").removesuffix(".")
+            raise kind(f"the mechanism raised {said}; it must run on both data sets.") from None
         return raw if self.encoder is not None else check_outputs(raw, chunk.size, runs)
 
     def _each(self, fresh: Callable[[], Any], size: int, rng: np.random.Generator) -> Sequence[Any]:

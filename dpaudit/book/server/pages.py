@@ -250,7 +250,7 @@ def deny(visit: Visit) -> Response:
 def abandon(visit: Visit) -> Response:
     """Abandon a release; it stays charged."""
     if not visit.field("why"):
-        raise InputError("why is empty; give the reason for abandoning the release.")
+        raise InputError("the field 'why' is empty; give the reason for abandoning the release.")
     api.close(visit.context, visit.who, _id(visit), abandoned=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 
@@ -258,7 +258,7 @@ def abandon(visit: Visit) -> Response:
 def withdraw(visit: Visit) -> Response:
     """Withdraw a release of which nothing ran; its charge is given back."""
     if not visit.field("why"):
-        raise InputError("why is empty; give the reason for withdrawing the release.")
+        raise InputError("the field 'why' is empty; give the reason for withdrawing the release.")
     api.close(visit.context, visit.who, _id(visit), withdrawn=visit.field("why"))
     return redirect(f"/releases/{_id(visit)}")
 

@@ -98,7 +98,8 @@ def _require_normal(
     step, ratio = source.step(law.sigma), sensitivity / law.sigma
     if ratio and not _SMALLEST_SHIFT <= ratio <= _LARGEST_SHIFT:
         raise UnsupportedError(
-            f"sensitivity is {ratio:g} sigma; exact normal noise is proved for 2^-16 to 10."
+            f"sensitivity is {ratio:g} times sigma; exact normal noise needs a ratio from 2^-16 to "
+            "10, so change sigma, or use FloatNoise()."
         )
     normal_scale(law, sensitivity, entries, step)
 

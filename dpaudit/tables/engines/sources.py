@@ -155,12 +155,18 @@ class CsvFile(Record):
             raise unreadable(self) from None
         rows = list(csv.reader([text], delimiter=self.delimiter, quotechar=self.quote))
         names = rows[0] if rows else []
-        if self.path.stat().st_size == 0:
+        if not names:
+            what = "has no header" if self.path.stat().st_size else "is empty"
             raise InputError(
-                f"source {shown(self.name)} is empty; its first line must name the columns."
+                f"source {shown(self.name)} {what}; its first line must name the columns."
             )
-        if not names or len(set(names)) < len(names):
-            raise InputError(f"source {shown(self.name)} has no header, or names a column twice.")
+        first = {name: number for number, name in reversed([*enumerate(names, start=1)])}
+        for number, name in enumerate(names, start=1):
+            if first[name] < number:  # numbers: without a header, names are private values
+                raise InputError(
+                    f"source {shown(self.name)} names columns {first[name]} and {number} alike; "
+                    "its first line must name each column once."
+                )
         return names
 
 
@@ -395,14 +401,15 @@ def _require_file(path: Path) -> None:
 
 def unreadable(source: Source | None) -> InputError:
     """That rows are no table as declared; which of them, only where its owner asks for it."""
-    said = f"source {'rows' if source is None else source.name} cannot be read as it is declared"
+    named = "rows" if source is None else shown(source.name)
+    said = f"source {named} cannot be read as it is declared"
     if not isinstance(source, CsvFile):
         return InputError(f"{said} (format, encoding, or impossible dates and times).")
     if os.environ.get(DEBUG):
         return InputError(f"{said}: {source.fault()}.")
     return InputError(
-        f"{said} (dialect, encoding, or rows with another number of fields than the header); the "
-        f"line is private, and {DEBUG}=1 names it."
+        f"{said} (dialect, text that is not UTF-8, or rows with another number of fields than the "
+        f"header); the line is private, and {DEBUG}=1 names it."
     )
 
 

@@ -256,7 +256,9 @@ def _node(record: Any) -> tuple[str, list[Any], dict[str, Any]]:
     if not isinstance(name, str) or name not in OPERATORS:
         raise UnsupportedError(unlisted(name))
     if not isinstance(arguments, list) or not isinstance(options, dict):
-        raise InputError(f"a call of aten.{name} must have a list and a table.")
+        raise InputError(
+            f"the call of aten.{name} must have its arguments as a list and its options as a table."
+        )
     if name in _CLASSES and len(arguments) != 5:
         raise InputError(f"a call of aten.{name} must have five arguments.")
     declared = _operator(name)._schema.arguments

@@ -480,7 +480,7 @@ class _Checkpoint:
             raise InputError(
                 f"checkpoint {files.shown(self._path)} belongs to another journal, or the end of "
                 "this one is missing; resume the ledger from the journal that was beside it, or "
-                "remove both files to begin a new training run."
+                "give another checkpoint file."
             )
         if own != {name: (each.shape, each.dtype) for name, each in trainer.parameters.items()}:
             raise InputError(

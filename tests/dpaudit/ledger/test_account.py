@@ -230,7 +230,7 @@ def test_who_samples_without_the_ledger_is_let_through():
 @pytest.mark.parametrize(
     ("sampling", "units", "error", "sentence"),
     [
-        (None, "ab", PlanMismatchError, "'sum' is not declared with sampling"),
+        (None, "ab", PlanMismatchError, "declares no sampling for 'sum'"),
         (FixedSizeSampling(1, 3), "ab", InputError, "the declared population of 3"),
         (TruncatedPoissonSampling(0.5, 1, 2), "abc", InputError, "at most the population of 2"),
         (WithReplacementSampling(2, 2), "ab", PlanMismatchError, "are not drawn by the ledger"),

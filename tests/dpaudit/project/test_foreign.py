@@ -25,7 +25,7 @@ from dpaudit.base.errors import (
 )
 from dpaudit.base.validate import positive
 from dpaudit.cli.main import main
-from dpaudit.project.foreign import DEBUG, Program, ProgramError, foreign, place_of
+from dpaudit.project.foreign import DEBUG, Program, ProgramError, error_summary, foreign, place_of
 
 
 def fail(error):
@@ -126,7 +126,9 @@ def test_public_facts_are_told_in_full():
 
 
 def test_everything_is_shown_on_request(monkeypatch):
+    assert error_summary(ValueError("4711")) == f"ValueError ({DEBUG}=1 shows the rest)."
     monkeypatch.setenv(DEBUG, "1")
+    assert error_summary(ValueError("4711")) == "ValueError: 4711."
     with pytest.raises(ValueError, match="4711"), foreign("survey.run"):
         fail(ValueError("4711"))
 

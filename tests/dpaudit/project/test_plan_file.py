@@ -174,6 +174,10 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD + "\ncount = 1.5", "count is 1.5"),
         (GOOD + "\ncontribution = 1", "both given"),
         (invocation(mechanism='"laplace"', scale=1, contribution=0.0), "contribution is 0"),
+        (
+            invocation(mechanism='"laplace"', scale=1, contribution="{}"),
+            "{ bound = 1.0, rows = 5 }",
+        ),
         (GOOD + '\nsampling = "poisson"', "poisson lacks the key 'rate'"),
         (GOOD + '\nsampling = { scheme = "poisson" }', "poisson lacks the key 'rate'"),
         (GOOD + '\nsampling = { scheme = "fixed-size", of = 3 }', 'example: .*"fixed-size", size'),

@@ -220,7 +220,8 @@ class NoCharge:
     [
         ("", "is empty; its first line must name the columns"),
         ("unit;x\n1;2\n", "it has unit;x; if ';' separates columns, set delimiter to it"),
-        ("unit,x,x\n1,2,2\n", "names a column twice"),
+        ("\n1,2\n", "has no header; its first line must name the columns"),
+        ("unit,x,y,x\n1,2,2,2\n", "names columns 2 and 4 alike; its first line must"),
     ],
 )
 def test_a_header_that_does_not_fit_is_told(tmp_path, content, message):
@@ -289,6 +290,7 @@ class TestFiles:
         path.write_bytes(HEADER + ROW * 3 + line + ROW * 3)
         with pytest.raises(InputError, match=r"cannot be read as it is declared \(dialect") as told:
             found_of(CsvFile(path))
+        assert str(told.value).startswith("source 't.csv' cannot")
         assert "secret" not in str(told.value)
         assert told.value.__cause__ is None
 

@@ -98,7 +98,7 @@ COLUMNS = [
     ({"type": "integer", "range": [0, 9], "step": 1}, "step is given for integer values"),
     ({"type": "integer", "range": [0, 9], "values": [1]}, "values and range are both given"),
     ({"type": "integer", "values": []}, "values must be a list of 1 to"),
-    ({"type": "integer", "values": [1, 1]}, "list each once"),
+    ({"type": "integer", "values": [2, 1, 1]}, "values has 1 twice; list each once"),
     ({"type": "integer", "values": [True]}, "values has True; they must be integers"),
     ({"type": "number", "range": [0, 1]}, "step is missing; it must be a finite number above 0"),
     ({"type": "number", "range": [0, 1], "step": 0.3}, "must be a multiple of the step 0.3"),
@@ -123,7 +123,7 @@ QUERIES = [
     ({"count": True, "by": {"column": "x"}}, "edges is missing; they must be 2 to 10000"),
     ({"count": True, "by": {"column": "x", "edges": [3, 1]}}, "they must increase"),
     ({"count": True, "by": {"column": "x", "edges": [0, 1.5]}}, "a multiple of the step 1"),
-    ({"count": True, "by": {"column": "g", "edges": [0, 1]}}, "only numbers and dates have them"),
+    ({"count": True, "by": {"column": "g", "edges": [0, 1]}}, "numbers and dates have edges"),
     ({"count": True, "where": 5}, "expression is 5; it must be a text of SQL"),
     ({"count": True, "where": "x"}, "a condition must be true or false"),
     ({"count": True, "weight": float("nan")}, "weight is nan; it must be a finite number above 0"),
@@ -210,7 +210,7 @@ WRONG = [
     (
         None,
         {"count": "DISTINCT t"},
-        "it must be true, use count for rows and count_units for units",
+        "it must be true (count counts rows, and count_units counts units)",
     ),
     # a window that ends at the latest date
     (None, {"count": True, "where": "d > max(d) - 30"}, "bounds known without the data"),

@@ -204,5 +204,5 @@ def test_no_query_takes_what_another_measures():
     privacy = {"relation": "add-remove", "claim": {"epsilon": 1.0}, "rows_per_unit": 2}
     for other in ({"median": "x"}, {"count": True}, {"sum": "x"}):
         queries = [{"name": "x", "mean": "x"}, {"name": "x: sum", **other}]
-        with pytest.raises(ValueError, match="one name or label"):
+        with pytest.raises(ValueError, match="one name or label, 'x: sum'"):
             read_release({"data": data, "privacy": privacy, "query": queries})

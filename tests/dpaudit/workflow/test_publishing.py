@@ -64,7 +64,7 @@ def test_reports_stay_within_the_project(project, name):
 def test_an_unwritable_folder_is_refused_before_any_work(project, monkeypatch):
     blocked = project.root / "file"
     blocked.write_text("")
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match="is not a folder; give another folder"):
         project(entry("Leaves"), reports=blocked / "below")
     monkeypatch.setattr(publishing.os, "access", lambda *_: False)
     with pytest.raises(InputError, match="read-only"):

@@ -335,8 +335,13 @@ def test_what_only_a_test_run_shows_neither_ends_nor_moves_an_audit():
 
 
 def test_what_always_fails_is_an_error_of_the_input():
-    with pytest.raises(InputError, match=r"raised ZeroDivisionError in runs .* at test_any_output"):
+    with pytest.raises(
+        InputError, match=r"raised ZeroDivisionError in runs .* at test_any_o"
+    ) as told:
         audit(lambda data, rng: 1 / 0)
+    assert str(told.value).endswith(
+        "(DPAUDIT_DEBUG=1 shows the rest); it must run on both data sets."
+    )
     with pytest.raises(InputError, match="returned nothing in every run"):
         audit(lambda data, rng: None)
 

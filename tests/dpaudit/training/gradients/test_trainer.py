@@ -383,7 +383,7 @@ def test_a_checkpoint_goes_on_with_its_own_journal_alone(tmp_path):
     for folder in (other, copy):  # that of the copy was once the same journal
         own = (folder / "kept.pt").read_bytes()
         (folder / "kept.pt").write_bytes((one / "kept.pt").read_bytes())
-        with pytest.raises(InputError, match="after a line that this journal does not have"):
+        with pytest.raises(InputError, match="the end of this one is missing"):
             gone_on(folder)
         (folder / "kept.pt").write_bytes(own)
         assert gone_on(folder).charged == 8
@@ -393,7 +393,7 @@ def test_a_checkpoint_is_newer_than_a_journal_that_lost_its_end(tmp_path):
     cut_off(tmp_path)
     journal = tmp_path / "steps.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:4]))
-    with pytest.raises(InputError, match="after a line that this journal does not have"):
+    with pytest.raises(InputError, match="the end of this one is missing"):
         gone_on(tmp_path)
 
 
