@@ -264,24 +264,22 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
         InputError: if the file is missing or is none.
     """
     head, number, whole, ends, cut = "", 0, 0, True, False
+    name = f"journal {files.shown(path)}"
     with files.opened(path, what="journal") as file:
         while line := file.readline(_LONGEST_LINE + 1):
             if len(line) > _LONGEST_LINE:
-                raise InputError(
-                    f"journal {files.shown(path)} has a line of more than {_LONGEST_LINE} bytes; "
-                    "it is not a journal."
-                )
+                raise InputError(f"{name} has a line of over {_LONGEST_LINE} bytes: it is none.")
             ends = line.endswith(b"\n")
             cut = not ends and not _WHOLE_LINE.search(line)
             if cut:
                 ends = True
                 break
             # All but its end may have been written, so what it says may have happened.
-            record = checked_line(line.removesuffix(b"\n"), number, head)
+            record = checked_line(line.removesuffix(b"\n"), number, head, name)
             head, number, whole = record["hash"], number + 1, whole + len(line)
             yield record
     if not number:
-        raise InputError(f"journal {files.shown(path)} has no first line; give one of a run.")
+        raise InputError(f"{name} has no first line; give one of a run.")
     return ChainEnd(head, number, cut, ends, whole)
 
 
@@ -308,13 +306,13 @@ def chained_line(record: Mapping[str, Any], number: int, previous: str) -> tuple
     return text[:-1] + f',"hash":"{own}"}}\n'.encode(), own
 
 
-def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
-    """Check that one line, without its end, is whole and follows the line before.
+def checked_line(line: bytes, number: int, head: str, name: str) -> dict[str, Any]:
+    """Check that a line of a file, without its end, is whole and follows the one before.
 
     Raises:
         TamperedError: naming the line.
     """
-    place = f"line {number + 1} of the journal"
+    place = f"line {number + 1} of {name}"
     try:
         record: dict[str, Any] = files.parse_json(line.decode(), what="line")
         claimed = record.pop("hash")
@@ -324,10 +322,10 @@ def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
         hint = " (it ends as lines of Windows do)" if line.endswith(b"\r") else ""
         raise TamperedError(f"{place} is not a line of a journal{hint}.") from None
     if claimed != computed or written != line + b"\n":
-        raise TamperedError(f"{place} was edited: its hash does not match.")
+        raise TamperedError(f"{place} was edited: its hash does not match; restore a copy.")
     if record["number"] != number or record["previous"] != head:
         raise TamperedError(
-            f"{place} does not follow line {number}: a line was removed, added or moved."
+            f"{place} does not follow line {number}: lines are missing or moved; restore a copy."
         )
     return record | {"hash": claimed}
 

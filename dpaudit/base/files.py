@@ -125,8 +125,7 @@ def parse_json(text: str, *, what: str) -> Any:
         record: dict[str, Any] = {}
         for key, value in pairs:
             if key in record:
-                short = validate.shown(key)
-                raise InputError(f"{what} has the key {short} twice; keep one of them.")
+                raise InputError(f"{what} has the key {validate.shown(key)} twice; keep one.")
             record[key] = value
         return record
 
@@ -134,8 +133,7 @@ def parse_json(text: str, *, what: str) -> Any:
         raise InputError(f"{what} has the number {constant}; JSON numbers must be finite.")
 
     def number(literal: str) -> float:
-        value = float(literal)
-        if value in (float("inf"), float("-inf")):
+        if (value := float(literal)) in (float("inf"), float("-inf")):
             raise InputError(f"{what} has the number {literal[:40]}; it is too large for a float.")
         return value
 
@@ -175,12 +173,14 @@ def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
     Raises:
         InputError: if it is missing, too large or not TOML.
     """
+    text = read_text(path, what=what)
     try:
-        return tomllib.loads(read_text(path, what=what))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{what} {shown(path)} is not TOML: {error!s:.200}.") from None
-    except InputError:
-        raise
+        twice = "; a key is there twice, or a table of a list does not begin with [[NAME]]"
+        hints = {"Cannot": twice, "Invalid value": "; write a text in straight quotes"}
+        said = f"{error!s:.200}{next((hints[each] for each in hints if each in str(error)), '')}"
+        raise InputError(f"{what} {shown(path)} is not TOML: {said}.") from None
     except ValueError:  # an integer of more digits than Python converts
         raise InputError(f"{what} {shown(path)} has a number of too many digits.") from None
     except RecursionError:

@@ -181,12 +181,12 @@ class _Replay:
 
     def _next(self, row: str) -> Mapping[str, Any]:
         try:
-            line = checked_line(row.encode(), self.number, self.head)
+            line = checked_line(row.encode(), self.number, self.head, "the book's log")
             self._check_order(line)
             self._check_before(line)
             self.state.apply(line)
-        except TamperedError as error:
-            raise TamperedError(str(error).replace("the journal", "the book's log")) from None
+        except TamperedError:
+            raise
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise _wrong(self.number, f"is not possible ({error!s:.100})") from None
         self.number, self.head, self.made = self.number + 1, line["hash"], line["at"]

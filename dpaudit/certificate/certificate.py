@@ -94,8 +94,8 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
             other = "a signed envelope" if "payload" in record else "an export of a book"
             reads = "dpaudit verify FILE --key PUBLIC.pem reads it"
             raise InputError(f"the file is {other}, not a certificate; {reads}.")
-        known = " and ".join(map(repr, _READ))
-        raise InputError(f"schema is {shown(version)}; this version reads {known}.")
+        known = f"{shown(version)}; this version reads {' and '.join(map(repr, _READ))}"
+        raise InputError(f"the file is no certificate known here: its schema is {known}.")
     errors = Draft202012Validator(certificate_schema(version)).iter_errors(record)
     first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
     if first is not None:
@@ -406,6 +406,6 @@ def load_certificate(path: Path | str) -> Certificate:
     if Path(path).suffix in (".html", ".md", ".pdf"):
         raise InputError(f"{files.shown(path)} is a report; give its certificate, which is JSON.")
     record = files.load_json(path, what="certificate")
-    if not isinstance(record, dict):
-        raise InputError(f"certificate {files.shown(path)} must be a JSON object.")
+    if not isinstance(record, dict) or not {"schema", "payload", "releases"} & record.keys():
+        raise InputError(f"{files.shown(path)} is no certificate; give JSON with a schema.")
     return Certificate.from_dict(record)

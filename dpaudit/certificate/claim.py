@@ -142,9 +142,9 @@ class Claim(Checked):
         given = toml_tables.table("claim", record, CLAIM_KEYS)
         kinds = [key for key in ("epsilon", *RISKS) if key in given]
         if len(kinds) != 1:
-            stated = f"states {' and '.join(kinds)}" if kinds else "states nothing"
+            said = " and ".join(kinds or [f"only {k}" for k in given if k != "source"]) or "nothing"
             shown = "; ".join(_EXAMPLES.values())
-            raise InputError(f"claim {stated}; it must be like one of: {shown}.")
+            raise InputError(f"claim states {said}; it must be like one of: {shown}.")
         kind = kinds[0]
         known = {each.name: each for each in fields(RISKS.get(kind, cls))}
         for name in given.keys() - known.keys() - {"source"}:

@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import textwrap
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
         missing = lacking(error, name) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             raise missing from None
-        why = f": {error!s:.300}".rstrip(".") if public else ""
+        why = f": {_shortened(error)}" if public else ""
         raise _kind(error)(f"{name} raised {_named(error, why=why)}") from None
 
 
@@ -70,12 +71,17 @@ def error_summary(error: BaseException, where: str = "") -> str:
     """
     if speaks_for_itself(error):
         return str(error)
-    return _named(error, where, f": {error!s:.300}" if os.environ.get(DEBUG) else "")
+    return _named(error, where, f": {_shortened(error)}" if os.environ.get(DEBUG) else "")
 
 
 def _named(error: BaseException, where: str = "", why: str = "") -> str:
-    rest = "" if os.environ.get(DEBUG) else f" ({DEBUG}=1 shows the rest)"
-    return f"{type(error).__name__}{where}{place_of(error)}{why}{rest}."
+    hint = "" if os.environ.get(DEBUG) else f" ({DEBUG}=1 shows the rest)"
+    return f"{type(error).__name__}{where}{place_of(error)}{why.rstrip('.')}{hint}."
+
+
+def _shortened(error: BaseException) -> str:
+    """Its words on one line, without half a one at the end."""
+    return textwrap.shorten(f"{error!s:.2000}", 300, placeholder=" …")
 
 
 def speaks_for_itself(error: BaseException) -> bool:
@@ -164,8 +170,13 @@ class Program:
             words = shlex.split(line)
         except ValueError as error:
             raise InputError(f"--command is {shown(line)}: {error}; close its quotes.") from None
-        if not words or shutil.which(words[0]) is None:
+        if not words:
             raise InputError(f"--command is {shown(line)}; it must begin with a program.")
+        if shutil.which(words[0]) is None:
+            raise InputError(
+                f"--command begins with {shown(words[0])}, which is no program on the PATH; check "
+                "its name, or give its whole path."
+            )
         return cls(tuple(words))
 
     def __call__(self, data: Any) -> Any:

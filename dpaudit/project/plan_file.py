@@ -228,8 +228,8 @@ class _Reader:
 _EDGES = {
     "(sigma|scale|scales|p|lie) is 0": "because without noise ε is infinite",
     "epsilon is 0": "because at ε = 0 nothing depends on the data: leave it out",
-    "(rate|rates|count|size|times) is 0": "because a sample without units costs "
-    "nothing: leave it out",
+    "(rate|rates|size) is 0": "because a sample without units costs nothing: leave it out",
+    "(count|times) is 0": "because what never happens costs nothing: leave it out",
     "k is 1": "because with one possible answer nothing is revealed: leave it out",
 }
 """What is no mechanism, and what it would cost."""

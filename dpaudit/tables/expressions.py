@@ -139,6 +139,7 @@ def read_condition(text: object, known: Mapping[str, Expression]) -> Expression:
 
 def _said(error: BaseException) -> str:
     first = str(error).partition("\n")[0].strip().rstrip(".")
+    first = re.sub("Required keyword.* for <class .*>", "a value or an operator is missing", first)
     return first[:120] or type(error).__name__
 
 

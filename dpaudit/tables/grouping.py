@@ -50,14 +50,14 @@ class Grouping:
         if values is None:
             wanted = "values" if shape.kind is Kind.TEXT else "edges"
             raise InputError(
-                f"by has {shown(name)}, whose values are not listed; give {wanted}, or "
+                f"{shown(name)} is a column whose values are not listed; give {wanted}, or "
                 "release unlisted keys with a query that has keys."
             )
         labels = tuple(map(_label, values))
         if OTHER in labels:
             raise InputError(
-                f"by has {shown(name)} with the value {OTHER!r}, the name for everything that "
-                "is not listed; leave it out of the values, or rename it by a derived column."
+                f"{shown(name)} is a column with the value {OTHER!r}, the name for everything "
+                "that is not listed; leave it out of the values, or rename it by a derived column."
             )
         return cls(name, labels, _place_of(of.sql, values, shape.kind))
 

@@ -22,6 +22,7 @@ from dpaudit.certificate import (
     verify,
 )
 from dpaudit.certificate.certificate import SCHEMA_VERSION
+from dpaudit.certificate.records import CheckRecord
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 from dpaudit.project.plan_file import is_release
@@ -160,7 +161,7 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
         "epsilon": None if proved is None or proved.epsilon == math.inf else proved.epsilon,
         "delta": None if proved is None else proved.delta,
         "checked_epsilon": checked.epsilon,
-        "checked": f"independently: the checker {checked}{_without_witness(certificate)}",
+        "checked": f"independently: the checker {checked}{_without_witness(certificate, checked)}",
         "plan_hash": certificate.plan.hash,
         "audits": len(certificate.audits),
     }
@@ -186,10 +187,13 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
     )
 
 
-def _without_witness(certificate: Certificate) -> str:
+def _without_witness(certificate: Certificate, checked: CheckRecord) -> str:
     """Say why the checker may prove far less than the certificate states."""
     if certificate.witness is not None or certificate.checked is not None:
         return ""
+    if checked.epsilon is None:
+        without = certificate.claim is not None and certificate.claim.delta == 0
+        return "; state a claim with a δ above 0, and certify again" if without else ""
     return ", by its simplest rules, because this certificate holds no witness for better ones"
 
 

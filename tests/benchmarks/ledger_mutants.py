@@ -303,7 +303,8 @@ MUTANTS = (
     Mutant(
         "an edited line is believed",
         "base/chain.py",
-        '        raise TamperedError(f"{place} was edited: its hash does not match.")',
+        "        raise TamperedError("
+        'f"{place} was edited: its hash does not match; restore a copy.")',
         "        pass",
         "tests/dpaudit/base/test_files.py",
     ),

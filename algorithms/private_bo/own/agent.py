@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,14 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
     Raises:
         InputError: if it is not one finite number; the sentence does not show it.
     """
-    own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
+    own = None
+    with suppress(InputError):  # whose sentence would allow an array
+        own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
+    if own is None:
+        raise InputError(
+            f"answer, of type {type(answer).__name__:.60}, is no finite number; an objective must "
+            "return one for each point and user."
+        )
     if own.ndim != 0:
         raise InputError(f"answer has shape {own.shape}; it must be one number.")
     low, high = span

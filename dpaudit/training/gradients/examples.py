@@ -203,9 +203,13 @@ def _tensor(leaf: Any) -> Any:
         with suppress(TypeError, ValueError):  # of texts, objects, or another order of bytes
             made = torch.from_numpy(np.require(leaf, requirements=["C", "W"]))
     if not isinstance(made, torch.Tensor) or made.layout is not torch.strided or not made.ndim:
+        kind = type(leaf).__name__
+        if isinstance(leaf, np.ndarray):
+            kind = f"{leaf.ndim}-dimensional array of {leaf.dtype.type.__name__}"
         raise InputError(
-            f"data has a {type(leaf).__name__:.60}; it must be a dense tensor or an array with a "
-            "row for each example, or a tuple, a list or a dict of such."
+            f"data has a {kind:.60}; it must be a dense tensor, or an array of numbers in this "
+            "machine's byte order, with a row for each example, or a tuple, a list or a dict of "
+            "such."
         )
     return made.detach()
 

@@ -7,6 +7,7 @@ the error may say what is wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NoReturn
@@ -102,6 +103,12 @@ class LossTrial:
                     f"the loss uses a {name}, which cannot be mapped over examples; {_HOW}."
                 ) from None
         self._require_called(made)
+        if ".item()" in str(error):  # of vmap, which says in many words what else it may be
+            place = " ".join(re.findall(r" at \S+:\d+(?=:)", str(error))[:1])
+            raise UnsupportedError(
+                f"the loss calls .item(){place}, or branches on a value, which cannot be mapped "
+                "over examples; leave it a tensor, and choose by torch.where."
+            ) from None
         raise UnsupportedError(f"{str(error).removesuffix('.')}; {_HOW}.") from None
 
     def _require_called(self, made: Any) -> None:

@@ -234,8 +234,12 @@ def test_bad_files(tmp_path):
     path = tmp_path / "c.json"
     with pytest.raises(InputError, match="does not exist"):
         load_certificate(path)
-    path.write_text("[]")
-    with pytest.raises(InputError, match="must be a JSON object"):
+    for record in ([], {"version": 1}):
+        path.write_text(json.dumps(record))
+        with pytest.raises(InputError, match=r"c.json' is no certificate; give JSON with a schema"):
+            load_certificate(path)
+    path.write_text('{"schema": "dpaudit-certificate/99"}')
+    with pytest.raises(InputError, match=r"its schema is 'dpaudit-certificate/99'; this version"):
         load_certificate(path)
     for other, said in [("payload", "a signed envelope"), ("releases", "an export of a book")]:
         path.write_text(json.dumps({other: []}))

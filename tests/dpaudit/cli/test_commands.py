@@ -253,7 +253,15 @@ def test_verify_tolerates_a_cut_last_line_and_says_so(call):
     assert "last line was cut off" in err
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:1] + lines[2:]))
-    call("verify", path).refuses("line 2 of the journal does not follow line 1")
+    call("verify", path).refuses("line 2 of journal 'here/ledger.jsonl' does not follow line 1")
+
+
+def test_verify_says_that_gaussian_noise_needs_a_delta(call):
+    path = Path(plan())
+    path.write_text(re.sub(r"delta = .*", "", path.read_text()))
+    call("certify", path, "-o", "c.json")
+    said = call("verify", "c.json", "--json").record(0)["checked"]
+    assert said.endswith("; state a claim with a δ above 0, and certify again")
 
 
 def test_verify_detects_an_edited_certificate(call):

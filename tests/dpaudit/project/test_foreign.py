@@ -131,6 +131,15 @@ def test_everything_is_shown_on_request(monkeypatch):
     assert error_summary(ValueError("4711")) == "ValueError: 4711."
     with pytest.raises(ValueError, match="4711"), foreign("survey.run"):
         fail(ValueError("4711"))
+    with pytest.raises(ValueError, match="4711") as caught:
+        fail(ValueError("4711."))
+    assert error_summary(caught.value).endswith(": 4711.")
+
+
+def test_long_words_end_between_two():
+    words = r"survey raised TypeError at .*: (many words )+(many )?… \("
+    with pytest.raises(InputError, match=words), foreign("survey", public=True):
+        fail(TypeError("many words " * 50))
 
 
 def test_what_has_seen_no_data_may_tell_all():
@@ -189,7 +198,8 @@ def test_a_failure_is_an_exception(line, said):
 
 @pytest.mark.parametrize("line", ["", "  ", "'open", "no-such-program-anywhere x", "/"])
 def test_what_is_no_program(line):
-    with pytest.raises(InputError, match="--command is") as caught:
+    words = f"--command (is|begins with '{line[:10]}.*', which is no program on the PATH)"
+    with pytest.raises(InputError, match=words) as caught:
         Program.of(line)
     assert "\n" not in str(caught.value)
 

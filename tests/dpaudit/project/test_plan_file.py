@@ -157,7 +157,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD.replace("sigma = 1", "sigma = -1"), "sigma is -1"),
         (GOOD.replace("sigma = 1", "sigma = true"), "sigma is True"),
         (GOOD.replace("sigma = 1\n", ""), "lacks the key 'sigma'"),
-        (GOOD + "\ncount = 0", "count is 0; .*, because a sample without units costs nothing"),
+        (GOOD + "\ncount = 0", "count is 0; .*, because what never happens costs nothing"),
         (
             GOOD.replace("sigma = 1", "sigma = 0"),
             "sigma is 0; .* above 0, because without noise ε is infinite",
@@ -184,9 +184,11 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD.replace('"gaussian"', '"magic"'), "mechanism is 'magic'"),
         (GOOD.replace('"gaussian"', "3"), "mechanism is 3"),
         (GOOD + "\n[claim]\nepsilon = -1", "epsilon is -1"),
-        (GOOD + "\n[claim]\ndelta = 0.1", "states nothing; it must be like"),
+        (GOOD + "\n[claim]\ndelta = 0.1", "states only delta; it must be like"),
         (GOOD + "\n[extra]\n", "unknown key 'extra'"),
-        (GOOD + "\nsigma = 2", "is not TOML"),
+        (GOOD + "\nsigma = 2", "is not TOML: .*; a key is there twice"),
+        ((GOOD.replace("[[invocation]]", "[invocation]") + "\n") * 2, r"begin with \[\[NAME\]\]"),
+        (GOOD.replace('"', "“"), "is not TOML: .*; write a text in straight quotes"),
         ("=", "is not TOML"),
     ],
 )

@@ -232,7 +232,7 @@ REFUSED = {
     "CASE WHEN yes THEN NULL END = 1": ("CASE", "different types"),
     "a": ("integer", "must be true or false"),
     "NOT a": ("a", "true or false"),
-    "a >": ("cannot be read", "a >"),
+    "a >": ("cannot be read: a value or an operator is missing. Line 1, Col: 3.", "a >"),
     "'open": ("cannot be read", "open"),
     "(" * 900 + "yes" + ")" * 900: ("nested too deeply", "simplify"),
     "(" * 10_000 + "yes" + ")" * 10_000: ("must be a text of SQL", "expression"),

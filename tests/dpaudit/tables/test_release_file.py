@@ -140,7 +140,7 @@ QUERIES = [
     ({"quantiles": "x", "at": [0.0001]}, "shares must be from 0.001 to 0.999"),
     ({"quantiles": "x", "at": [0.5, 0.5]}, "name each share once"),
     ({"quantiles": "x", "at": [0.5], "candidates": 0}, "candidates is 0; it must be an integer"),
-    ({"histogram": "t"}, "whose values are not listed; give values"),
+    ({"histogram": "t"}, "'t' is a column whose values are not listed; give values"),
     ({"histogram": "g", "by": "x"}, "unknown key 'by'"),
     ({"top": "g", "k": 3}, "k is 3; it must be an integer of at least 1 and at most 2"),
     ({"keys": []}, "keys is []; it must be columns"),

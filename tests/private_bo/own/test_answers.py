@@ -253,8 +253,8 @@ def test_a_user_is_in_one_group_alone():
     for question, user, value, words in (
         (questions[0], "bob", 1.0, "each answers once"),
         (questions[5], "ann", 1.0, "each answers once"),
-        (questions[1], "bob", float("nan"), "NaN"),
-        (questions[1], "bob", "HIV", "must be a number or an array"),
+        (questions[1], "bob", float("nan"), "is no finite number"),
+        (questions[1], "bob", "HIV", "is no finite number"),
     ):
         with pytest.raises(InputError, match=words) as refused:
             privatiser.collect(question, user, value)

@@ -98,8 +98,8 @@ def test_wrong_use_is_one_sentence_without_private_values():
     for number, value, words in (
         (7, 0.5, "number is 7"),
         ("x", 0.5, "number is 'x'"),
-        (question.number, "HIV", "must be a number or an array"),
-        (question.number, float("nan"), "NaN"),
+        (question.number, "HIV", "is no finite number"),
+        (question.number, float("nan"), "is no finite number"),
     ):
         with pytest.raises(InputError, match=words) as refused:
             one.tell(number, value)
