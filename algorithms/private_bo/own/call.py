@@ -59,9 +59,11 @@ class OptimisationResult:
     certificate: Certificate
 
     def __repr__(self) -> str:
-        """The recommendation, whose data it rests on, and what the certificate states."""
+        """The recommendation, whose data it rests on, and what the certificate states and found."""
         units = f"{self.users} {self.certificate.plan.unit}{'s' * (self.users != 1)}"
-        return f"best point {self.point}, from {units}; {self.certificate}"
+        rules = ", ".join(dict.fromkeys(each.rule for each in self.certificate.findings))
+        found = f" (findings: {rules})" if rules else ""
+        return f"best point {self.point}, from {units}; {self.certificate}{found}"
 
     def _repr_html_(self) -> str:
         """For notebooks: the same, above the table of the certificate."""

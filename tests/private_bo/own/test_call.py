@@ -52,7 +52,9 @@ def test_a_list_of_points_and_own_records():
         lambda x, user: user["best"] == x[0], space, users=[{"best": 2.0}] * 80, epsilon=4.0, seed=1
     )
     assert found.point.tolist() == [2.0]
-    assert str(found) == f"best point [2.], from 80 users; {found.certificate}"
+    assert str(found) == (
+        f"best point [2.], from 80 users; {found.certificate} (findings: seeded-noise)"
+    )
     assert f"{found.certificate.subject.name}: ε ≤ 4 is proved" in repr(found)
     assert found._repr_html_().startswith("<p>best point [2.], from 80 users; ")
     assert found._repr_html_().endswith(found.certificate._repr_html_())
