@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,16 @@ from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PublicError
 
 _RECORDS = (
-    ", so give records of the kind that the line works with (where no data are named, they are the "
+    "give records of the kind that the line works with (where no data are named, they are the "
     "numbers 0, 1, …)"
 )
 _WANTED: dict[type, str] = {
     KeyError: ", so give each record the key that the line reads",
     IndexError: ", so give each record the entry that the line reads",
-    TypeError: _RECORDS,
-    AttributeError: _RECORDS,
+    TypeError: f", so let it take the arguments that it is called with, and {_RECORDS}",
+    AttributeError: f", so {_RECORDS}",
 }
 """What is likely to be wrong, by the kind of an error alone."""
-
-_GIVEN = {"objective": ("point", "user"), "options": ("user",), "allowed": ("point",)}
-"""What a field's function is called with."""
 
 
 class RedactedFunction:
@@ -106,30 +103,11 @@ def as_named(**given: Any) -> NamedFunction | None:
     """The value as a named function, or None.
 
     Raises:
-        InputError: if it is neither a function nor None, or takes no such arguments.
+        InputError: if it is neither a function nor None.
     """
     ((name, value),) = given.items()
     if value is None or isinstance(value, NamedFunction):
         return value
     if not callable(value):
         raise InputError(f"{name} is {validate.shown(value)}; it must be a function.")
-    made = NamedFunction(value)
-    parameters = _GIVEN.get(name, ())
-    if parameters and not _takes(value, parameters):
-        called = f"{name}({', '.join(parameters)})"
-        raise InputError(
-            f"{name} is {made.name:.60}, which cannot be called as {called}; give it these "
-            "parameters."
-        )
-    return made
-
-
-def _takes(function: Callable[..., Any], parameters: Sequence[str]) -> bool:
-    """Tell whether a function takes so many arguments, where it says so."""
-    try:
-        inspect.signature(function).bind(*parameters)
-    except TypeError:
-        return False
-    except ValueError:  # of a function of C
-        return True
-    return True
+    return NamedFunction(value)

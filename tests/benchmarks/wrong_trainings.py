@@ -408,7 +408,7 @@ FURTHER = (
     Case(
         "a branch on an example's value",
         REFUSED,
-        "no branch on values",
+        "or branches on a value",
         simple(lambda p, e: direct(p, e) if e[0] > 0 else direct(p, -e)),
     ),
     Case(

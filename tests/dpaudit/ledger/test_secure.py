@@ -225,7 +225,7 @@ def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
         ledger.release(stream, [0.0, 1.0])
     assert len(ledger) == 0
     wide = Ledger(Plan.of(declared(Gaussian(1.0), 20.0)), noise=SecureNoise())
-    with pytest.raises(UnsupportedError, match="proved for"):
+    with pytest.raises(UnsupportedError, match="needs a ratio from"):
         wide.release(Gaussian(1.0), 0.0)
     assert len(wide) == 0
     with pytest.raises(UnsupportedError, match="at most 16384"):

@@ -79,7 +79,7 @@ def test_a_grid_costs_at_most_what_is_declared(entries):
 
 def test_a_grid_is_refused_beyond_its_proof():
     source = PlainSource(np.random.default_rng(0))
-    with pytest.raises(UnsupportedError, match=r"sensitivity is 20 sigma; .* 2\^-16 to 10"):
+    with pytest.raises(UnsupportedError, match=r"sensitivity is 20 times sigma; .* 2\^-16 to 10"):
         Gaussian(1.0).require_exact(20.0, source)
     Gaussian(1.0).require_exact(0.0, source)
     with pytest.raises(UnsupportedError, match="20000 entries; exact normal noise takes at most"):

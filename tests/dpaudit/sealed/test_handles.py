@@ -147,7 +147,7 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(tmp_path: Path) -> None:
                 asked.data.filter(wrong)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="handles of private data; this is a list"):
             asked.ledger.sum([1, 2], at="sum")  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="give the vector of a column"):
+        with pytest.raises(InputError, match="give a vector made of one column"):
             asked.ledger.sum(asked.data, at="sum")  # type: ignore[arg-type]
         with pytest.raises(PlanMismatchError, match="declares nothing at 'no'"):
             asked.ledger.count(asked.data, at="no")

@@ -48,7 +48,7 @@ def test_additive_features_are_those_of_the_additive_kernel() -> None:
 
 
 def test_unsound_features_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="product on the line"):
+    with pytest.raises(UnsupportedError, match="a domain of dimension 1, and this one has 2"):
         QuadratureFeatures(Matern(1.0, 1.5), BALL, 4)
     with pytest.raises(InputError, match="20000"):
         QuadratureFeatures(SE, Ball(1.0, 6), 10)
