@@ -41,6 +41,7 @@ from dpaudit.project.describing import (
     parameters,
 )
 from dpaudit.project.project_file import BudgetEntry, SubjectEntry
+from dpaudit.project.targets import own_packages
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
 from dpaudit.tables import keys as release_keys
@@ -298,7 +299,7 @@ def findings() -> str:
         "# Findings",
         "The report states what each … stands for. `dpaudit explain FINDING` prints the same.",
     ]
-    for rule, found in groupby(known_findings(), key=lambda each: each.rule):
+    for rule, found in groupby(known_findings(*own_packages()), key=lambda each: each.rule):
         parts.append(f"## {rule}")
         for each in found:
             parts.append(f"*{each.severity}*: {_escaped(each.message)}")

@@ -78,13 +78,13 @@ class FindingTable:
         return Finding(row.get("rule", name), severity, message, row["remedy"], at)
 
 
-def known_findings() -> tuple[Finding, ...]:
-    """List what may be found, here and by packages of subjects; facts are open, ``at`` is whose.
+def known_findings(*others: Traversable) -> tuple[Finding, ...]:
+    """List what may be found, here and by packages in ``others``; facts are left open.
 
     >>> [each.severity.value for each in known_findings() if each.rule == "float-noise"]
     ['warning']
     """
-    offering = metadata.entry_points(group="dpaudit.subjects")
+    homes = [resources.files(__name__.partition(".")[0]), *others]  # read, and not imported
     found = [
         Finding(
             row.get("rule", name),
@@ -93,8 +93,8 @@ def known_findings() -> tuple[Finding, ...]:
             row["remedy"],
             package,
         )
-        for home in {each.partition(".")[0] for each in (__name__, *(e.module for e in offering))}
-        for package, table in _tables(resources.files(home), home)
+        for home in homes
+        for package, table in _tables(home, home.name)
         for name, row in tomllib.loads(table.read_text("utf-8")).items()
     ]
     return tuple(sorted(found, key=lambda each: (each.rule, each.at, each.message)))

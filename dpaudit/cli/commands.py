@@ -87,8 +87,8 @@ def certify(
             claim=claim,
             witness=True if checked and witness is None else witness,
         )
-    if write is not None and (replaced := write(certificate)):
-        show.remark(replaced)
+    if write is not None:
+        show.remark(write(certificate))
     show.certificate(certificate)
     code = exit_of(certificate)
     if checked and (lacks := lacks_check(certificate)):
@@ -332,8 +332,8 @@ def audit(output: Path | None, **given: Any) -> None:
         kept = f"finished runs are in {journal}; the same command continues from them"
     with working(f"audit {request.target}", kept):
         outcome = attacking.audit(request)
-    if write is not None and (replaced := write(outcome.certificate())):
-        show.remark(replaced)
+    if write is not None:
+        show.remark(write(outcome.certificate()))
     show.audit(outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -430,9 +430,10 @@ def explain(
     from dpaudit.base.finding_table import known_findings
     from dpaudit.base.validate import shown
     from dpaudit.cli import show
+    from dpaudit.project.targets import own_packages
     from dpaudit.reporting.wording.words import RULES
 
-    known = known_findings()
+    known = known_findings(*own_packages())
     if finding in RULES:
         show.print_result(f"{finding} is a rule of SARIF, not a finding: {RULES[finding]['help']}")
         return

@@ -134,8 +134,9 @@ def print_result(text: str, **facts: Any) -> None:
 
 
 def remark(sentence: str) -> None:
-    """Print what a reader must know, apart from the answer."""
-    sys.stderr.write(f"dpaudit: {printable(sentence)}\n")
+    """Print what a reader must know, if anything, apart from the answer."""
+    if sentence:
+        sys.stderr.write(f"dpaudit: {printable(sentence)}\n")
 
 
 @answering()

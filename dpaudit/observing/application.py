@@ -92,8 +92,8 @@ def observe(
         )
     if output is not None and output.suffix == ".toml":
         files.write(output, seen.text)
-    elif write is not None and (replaced := write(seen.certificate)):
-        remark(replaced)
+    elif write is not None:
+        remark(write(seen.certificate))
     print_observation(seen, () if output is None else (output,))
     raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))
 

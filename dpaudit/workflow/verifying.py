@@ -88,10 +88,11 @@ def _other_kind(path: Path) -> InputError | None:
         name = files.shown(path)
         if path.suffix == ".toml":
             content = files.read_toml(path, what="file")
-            kind, command = ("a project file", "check")
-            if "plan" in content or is_release(content):
-                released = is_release(content)
-                kind, command = ("a release file", "release") if released else ("a plan", "certify")
+            kind, command = "a project file", "check"
+            if is_release(content):
+                kind, command = "a release file", "release"
+            elif "plan" in content:
+                kind, command = "a plan", "certify"
             does = f"dpaudit {command} {path.name} makes its certificate"
             return InputError(f"{name} is {kind}, not a certificate; {does}.")
         if not text or (text[0] == "{" and text[-1] != "}"):
