@@ -412,10 +412,10 @@ def larger_effect(records: Records) -> Measurement:
     record, numbers = records("joint-table"), []
     for function, printed in PRINTED.items():
         for noise in ("tight", "paper"):
-            ends = [f"{function}, {noise} noise, α = {alpha:g}" for alpha in (0.1, 10.0)]
+            one, other = (f"{function}, {noise} noise, α = {alpha:g}" for alpha in (0.1, 10.0))
             what = f"{function}, {noise} noise: regret at α = 0.1 over that at α = 10"
             figure = round(printed[3] / printed[1], 2)
-            numbers.append(Number.over(what, record, *ends, figure))
+            numbers.append(Number.over(what, record, one, other, figure))
     return judge(
         all(number.ours > 10.0 for number in numbers),
         numbers,

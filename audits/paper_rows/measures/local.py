@@ -375,7 +375,8 @@ def panel(records: Records, letter: str) -> Measurement:
     allowed = 100 * _COMPETITIVE
     less = record.cell(mine).final - _COMPETITIVE * record.cell(best).final
     what = f"MoMA less {allowed:.0f} % of {best[3:]}, paired"
-    more = Number(what, *map(float, mean_and_error(less)), less.size)
+    mean, error = mean_and_error(less)
+    more = Number(what, float(mean), float(error), less.size)
     numbers += [Number.less(f"MoMA less {best[3:]}, paired", record, mine, best), more]
     least = min(names[:-1], key=lambda x: record.cell(x).regret[0])
     learnt = Number.paired(record, least, names[-1], average=False).below
