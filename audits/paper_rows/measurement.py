@@ -83,6 +83,16 @@ class Number:
         mean, error = record.less(one, other, average=average)
         return cls(what, mean, error, record.cell(one).trials, paper)
 
+    @classmethod
+    def over(
+        cls, what: str, record: Recording, one: str, other: str, paper: float | None = None
+    ) -> Number:
+        """One cell's final regret over another's; of the same trials, so both have errors."""
+        a, b = record.cell(one).final, record.cell(other).final
+        ratio = float(a.mean() / b.mean())
+        error = float(mean_and_error(a - ratio * b)[1] / b.mean())
+        return cls(what, ratio, error, a.size, paper)
+
     @property
     def least_found(self) -> float:
         """The least difference from 0 that is told for sure in eight of ten such experiments."""

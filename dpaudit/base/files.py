@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 
 MAX_BYTES = 4_000_000
 """Plans are small; a larger file is a mistake, not a plan."""
@@ -55,7 +55,7 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{what} {shown(path)} is not UTF-8 text; save it as UTF-8.") from None
+        raise PublicError(f"{what} {shown(path)} is not UTF-8 text; save it as UTF-8.") from None
 
 
 def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:

@@ -198,13 +198,10 @@ class _Custodian:
         """Add to a seal how the processes of functions are kept in.
 
         Raises:
-            UnsupportedError: if they are not; only what follows from the machine alone is an
-                :class:`_UnsealedError`, upon which a run may be made without a seal.
+            UnsupportedError: if they are not. It is no :class:`_UnsealedError`: the analyst was
+                sealed, and so it may be the author's files that keep these from being so.
         """
-        try:
-            means, tries = workers.seal(self.job["private"])
-        except sandbox.UnsealableError as error:
-            raise _UnsealedError(str(error)) from None
+        means, tries = workers.seal(self.job["private"])
         if "succeeded" in tries.values():
             raise UnsupportedError(
                 "the process of a function was able to do something that a sealed process must "

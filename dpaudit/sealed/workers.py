@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.sealed import sandbox
 from dpaudit.sealed.channel import Channel, ChannelError, GoneError
 from dpaudit.sealed.messages import read
 from dpaudit.sealed.processes import end, start
@@ -160,14 +159,15 @@ class Workers:
             private: paths that it tries to reach.
 
         Raises:
-            UnsealableError: if this machine cannot seal workers.
-            UnsupportedError: if they could not be made, which may be because of what the author's
-                files hold: so the run is not made without a seal either.
+            UnsupportedError: if they cannot be sealed or made, which may be because of what the
+                author's files hold or import: so the run is not made without a seal either.
         """
         try:
             said = self._channel.receive()
             if "unsealed" in said:
-                raise sandbox.UnsealableError(str(said["unsealed"]))
+                raise UnsupportedError(
+                    f"the processes of functions cannot be made: {said['unsealed']}"
+                )
             order = {"tries": list(private), "processor_seconds": 10, "memory_bytes": 2**28}
             self._order(order)
             tries = self._work(None, 2**20)["tries"]

@@ -116,6 +116,34 @@ def test_a_panel_of_a_wide_interval_is_no_evidence_of_competing() -> None:
     assert found.verdict is Verdict.UNDERSPECIFIED
 
 
+def test_a_panel_bears_the_error_of_the_regret_that_is_the_measure() -> None:
+    """MoMA has 100 % ± 1 of the other's mean, but 120 % of it vary by 21 %."""
+    spread = np.linspace(-1.0, 1.0, 30)
+    levels = {
+        "LDP-ATA-GP-UCB": 100 + 100 * spread,
+        "LDP-TGP-UCB": 300 + 0 * spread,
+        "LDP-MoMA-GP-UCB": 102 + 100 * spread,
+        "uniform play": 600 + 0 * spread,
+    }
+    cells = {f"a: {name}": Cell.of([np.full(9, x) for x in xs]) for name, xs in levels.items()}
+    wide = {"a: LDP-ATA-GP-UCB": Cell.of([np.full(9, x) for x in 100 + 500 * spread])}
+    names = ("a: LDP-MoMA-GP-UCB", "a: LDP-TGP-UCB", "a: uniform play")
+    alike = {names[0]: Cell.of([np.full(9, x) for x in 102 + 500 * spread])}
+    for found, verdict in ((cells, "reproduced"), (cells | wide | alike, "underspecified")):
+        assert local.panel(lambda _, known=found: Recording("x", known), "a").verdict == verdict
+
+
+def test_the_error_of_a_ratio_bears_that_of_what_it_is_over() -> None:
+    rng, found = np.random.default_rng(0), []
+    for _ in range(2000):
+        base = rng.normal(100.0, 30.0, 40)
+        runs = {"a": rng.normal(50.0, 1.0, 40) + base, "b": base}
+        known = {name: Cell.of([np.array([x]) for x in xs]) for name, xs in runs.items()}
+        found.append(Number.over("x", Recording("x", known), "a", "b"))
+    spread = np.std([each.ours for each in found])
+    assert np.mean([each.error for each in found]) == pytest.approx(spread, rel=0.1)
+
+
 def test_what_decides_is_among_the_numbers() -> None:
     order = ["TS", "FTS", "FTS-DE, P = 4"]
     known = records(**dict(zip(order, (3.0, 2.0, 1.0), strict=True)))

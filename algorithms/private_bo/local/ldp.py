@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Claim, Finding
@@ -268,7 +268,7 @@ def one_number(user: str, reward: Any) -> Any:
         InputError: if it has a shape.
     """
     if np.ndim(reward) != 0:
-        raise InputError(f"reward of {user!r} has shape {np.shape(reward)}; it must be one number.")
+        raise PublicError(f"reward of {user!r:.60} has a shape; it must be one number.")
     return reward
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 from private_bo.federated.draws import posterior_draws
 from private_bo.federated.settings import Broadcast, Report
 from private_bo.gp.types import Array
 from private_bo.own.server import LandmarkFeatures, Question
+from private_bo.redacted_errors import python_kind
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
@@ -30,18 +31,18 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
     """A private answer within the public range, scaled to [−½, ½].
 
     Raises:
-        InputError: if it is not one finite number; the sentence does not show it.
+        PublicError: if it is not one finite number; the sentence does not show it, nor how many.
     """
     own = None
     with suppress(InputError):  # whose sentence would allow an array
         own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
     if own is None:
-        raise InputError(
-            f"answer, of type {type(answer).__name__:.60}, is no finite number; an objective must "
+        raise PublicError(
+            f"answer, of type {python_kind(answer)}, is no finite number; an objective must "
             "return one for each point and user."
         )
     if own.ndim != 0:
-        raise InputError(f"answer has shape {own.shape}; it must be one number.")
+        raise PublicError("answer has a shape; it must be one number.")
     low, high = span
     inside, marks = min(high, max(low, float(own))), OUTSIDE.get()
     if marks is not None and inside != own:

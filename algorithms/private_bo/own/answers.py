@@ -302,7 +302,10 @@ class Privatiser:
 
     Attributes:
         study: public configuration.
-        ledger: the door.
+        ledger: the door; a new one, or one whose releases privatisers of this process made.
+
+    Raises:
+        InputError: if nobody knows who answered for the ledger's releases.
     """
 
     study: JointStudy
@@ -311,6 +314,12 @@ class Privatiser:
     def __post_init__(self) -> None:
         validate.instance(Ledger, ledger=self.ledger)
         self._answers: dict[int, dict[int, float]] = {}
+        if len(self.ledger) and self.ledger not in _ANSWERED:
+            # As of a resumed run: whoever answered there would be charged once for two groups.
+            raise InputError(
+                f"ledger has {len(self.ledger)} releases of other privatisers, which alone know "
+                "who answered; begin a new ledger, and ask users who have not answered."
+            )
         self._users = _ANSWERED.setdefault(self.ledger, set())
         self._closed: set[int] = set()
 

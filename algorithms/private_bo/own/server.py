@@ -17,7 +17,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 from dpaudit.base.fields import Checked, Count, Finite, Natural, Positive, Rate
 from dpaudit.base.validate import shown
 from dpaudit.project import read_data
@@ -309,12 +309,10 @@ class LandmarkFeatures(Checked, FeatureMap):
         """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel.
 
         Raises:
-            InputError: if the options are no points of the space's dimension.
+            InputError: if the options are no points of the space's dimension; how many is private.
         """
         if options.ndim != 2 or not len(options):
-            raise InputError(
-                f"options has shape {options.shape}; it must hold at least one point, (n, d)."
-            )
+            raise PublicError("options is no list of points; it must hold at least one, (n, d).")
         found = int((self(options) @ theta).argmax())
         ends = self.domain.unit(np.stack([options[found], place]))
         return found, math.sqrt(min(1.0, max(0.0, float(self.kernel(ends[:1], ends[1:])[0, 0]))))

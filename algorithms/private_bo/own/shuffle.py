@@ -37,6 +37,7 @@ _FINDINGS = FindingTable(__name__)
 _LARGEST = 16.0
 """Of ε₀: rounding to levels matters more than its lies."""
 _SLACK = 1e-3
+_LEAST = 1e-300
 
 
 def hidden(law: RandomizedResponse, users: int) -> Invocation:
@@ -66,7 +67,8 @@ def hidden_levels(epsilon: float, delta: float, users: int) -> Levels | None:
     @cache
     def excess(local: float) -> float:
         law = RandomizedResponse.calibrated(epsilon=local, k=answers)
-        return math.log(guarantee(Plan.of(hidden(law, users)), delta).epsilon / epsilon)
+        proved = guarantee(Plan.of(hidden(law, users)), delta).epsilon  # 0 where δ covers all
+        return math.log(max(proved, _LEAST) / epsilon)
 
     if epsilon >= largest or excess(epsilon) > 0:
         return None

@@ -555,8 +555,12 @@ def beats(records: Records, experiment: str, cells: list[str]) -> Measurement:
     seen, base = _Seen.of(records, experiment), "TS"
     found = [seen.less(name, base) for name in cells]
     missed = [each for each in found if not each.below]
+    other = replace(seen, end=not seen.end)
+    worse = sum(other.less(name, base).above for name in cells)
     because = (
         f"{len(found) - len(missed)} of {len(cells)} settings are below TS by two paired errors "
         f"{seen.when}, and all should be."
     )
+    if worse:
+        because += f" {worse} of {len(cells)} are above it {other.when}."
     return judge(not missed, [*seen.all((base, *cells)), *found], because, undecided=missed[-1:])

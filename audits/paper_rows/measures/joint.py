@@ -388,12 +388,9 @@ def table_1(records: Records, function: str) -> Measurement:
         for noise, listed in names.items():
             name = f"{function}, {noise} noise, α = {alpha:g}"
             listed.append(name)
-            mean, error = record.cell(name).regret
-            least = record.cell(base).regret[0]
             what = f"regret over non-private, {noise} noise, α = {alpha:g}"
-            ratio = figure / printed[0]
-            runs = record.cell(name).trials
-            numbers.append(Number(what, mean / least, error / least, runs, round(ratio, 2)))
+            ratio = round(figure / printed[0], 2)
+            numbers.append(Number.over(what, record, name, base, ratio))
     rises = {
         noise: all(Number.paired(record, b, a, average=False).above for a, b in pairwise(listed))
         for noise, listed in names.items()
@@ -415,16 +412,15 @@ def larger_effect(records: Records) -> Measurement:
     record, numbers = records("joint-table"), []
     for function, printed in PRINTED.items():
         for noise in ("tight", "paper"):
-            ends = [record.cell(f"{function}, {noise} noise, α = {a:g}") for a in (0.1, 10.0)]
-            ratio = ends[0].regret[0] / ends[1].regret[0]
-            error = ratio * math.hypot(*(each.regret[1] / each.regret[0] for each in ends))
+            one, other = (f"{function}, {noise} noise, α = {alpha:g}" for alpha in (0.1, 10.0))
             what = f"{function}, {noise} noise: regret at α = 0.1 over that at α = 10"
             figure = round(printed[3] / printed[1], 2)
-            numbers.append(Number(what, ratio, error, ends[0].trials, figure))
+            numbers.append(Number.over(what, record, one, other, figure))
     return judge(
         all(number.ours > 10.0 for number in numbers),
         numbers,
         "The bound has α^−½, a factor of 10 here. Neither the printed figures (2.7 to 4.3) nor "
-        "ours reach it: the effect is smaller, since uniform play limits regret.",
+        "ours reach it: the effect is smaller, since uniform play limits regret. From α = 1 to "
+        "0.1, a factor of 3.16, one printed figure does, camelback's 3.23.",
         no=Verdict.AS_PRINTED,
     )

@@ -281,8 +281,8 @@ def table(records: Records, data: str, exponent: float) -> Measurement:
     least, r = min((chance, r) for chance, (r, _) in zip(found, row, strict=True))
     because = (
         f"Counts as reproduced if each printed mean of {_PRINTED} runs could be one of ours, at 5 "
-        "% for the table. By runs that are drawn from ours, such a mean is as far from ours as "
-        f"the printed one with probability {least:.2g} at r = {r}, where that is least; 5 % over "
+        "% for the table. By runs that are drawn from ours, twice the probability of the tail in "
+        f"which the printed one lies is {least:.2g} at r = {r}, where that is least; 5 % over "
         f"{len(row)} is {_RARE / len(row):.2g}.{_SAID[data]}"
     )
     return judge(least * len(row) >= _RARE, numbers, because, no=_UNLIKE[data])
@@ -292,7 +292,7 @@ _RARE, _MEANS = 0.05, 10_000
 
 
 def _chance(cell: RecordedCell, printed: float) -> float:
-    """That a mean of as many runs as the paper has is as far from one of as many as we have."""
+    """Twice the chance that a mean of as many runs as the paper has is as far on that side."""
     rng, runs = np.random.default_rng(0), cell.final
     theirs, ours = (rng.choice(runs, (_MEANS, n)).mean(axis=1) for n in (_PRINTED, runs.size))
     apart, seen = theirs - ours, printed - runs.mean()

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.optional_import import optional_import
-from dpaudit.tables.engines.sources import Source, identifier, public_copy, unreadable
+from dpaudit.tables.engines.sources import (
+    Relation,
+    Source,
+    identifier,
+    public_copy,
+    require_other,
+    unreadable,
+)
 from dpaudit.tables.expressions import Expression, quoted
 from dpaudit.tables.measures import (
     BEYOND,
@@ -129,7 +136,7 @@ def staged(source: Source, layout: Layout) -> Iterator[tuple[Path, ...]]:
         with closing(connect(scratch)) as connection:
             own = source.relation(connection, layout.source_columns, scratch)
             buckets = min(own.size // _BYTES_OF_BUCKET + 1, _MOST_BUCKETS)
-            table = _table_of(connection, layout, source, own.sql, scratch)
+            table = _table_of(connection, layout, source, own, scratch)
             _write_none(connection, layout, scratch / "none")
             bucket = f"coalesce(hash(u) % {buckets}, 0) AS bucket"
             run(
@@ -197,18 +204,19 @@ def run(connection: Any, sql: str, source: Source | None = None) -> Any:
 
 
 def _table_of(
-    connection: Any, layout: Layout, private: Source, relation: str, scratch: Path
+    connection: Any, layout: Layout, private: Source, relation: Relation, scratch: Path
 ) -> str:
     """The private table with what the public one adds, in texts."""
     own = ", ".join(f"p.{identifier(each.name)} AS t{n}" for n, each in enumerate(layout.columns))
     unit = f"p.{identifier(layout.unit)} AS u"
     public = layout.public
     if public is None:
-        return f"(SELECT {unit}, {own} FROM {relation} AS p)"
+        return f"(SELECT {unit}, {own} FROM {relation.sql} AS p)"
     names = list(dict.fromkeys([public.key, *(each.name for each in public.columns)]))
     joined = public_copy(public.source, private, scratch)
-    added = joined.relation(connection, names, scratch).sql
-    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added}", joined)
+    added = joined.relation(connection, names, scratch)
+    require_other(added, relation)
+    run(connection, f"CREATE TEMP TABLE public AS SELECT * FROM {added.sql}", joined)
     # Bytes are compared: a collation of a file may hold two texts alike.
     key = f"encode({identifier(public.key)})"
     twice = f"SELECT 1 FROM public WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1"
@@ -222,7 +230,8 @@ def _table_of(
         for n, each in enumerate(public.columns)
     )
     on = f"encode(p.{identifier(public.on)}) = encode(q.{identifier(public.key)})"
-    return f"(SELECT {unit}, {own}, {more} FROM {relation} AS p LEFT JOIN public AS q ON {on})"
+    both = f"{relation.sql} AS p LEFT JOIN public AS q ON {on}"
+    return f"(SELECT {unit}, {own}, {more} FROM {both})"
 
 
 def _read(layout: Layout, table: str) -> str:

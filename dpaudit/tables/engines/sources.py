@@ -42,10 +42,12 @@ class Relation(NamedTuple):
     Attributes:
         sql: of the relation.
         size: about how many bytes it has, by which buckets are made.
+        stored: the table that it is of, as DuckDB calls it, where it is one of a database.
     """
 
     sql: str
     size: int
+    stored: str = ""
 
 
 class Source(Protocol):
@@ -275,7 +277,8 @@ class DuckDbFile(Record):
         ).fetchone()
         if found is None:
             raise no_table(self.table)
-        return _texts(connection, ".".join(map(identifier, found)), columns, self)
+        stored = ".".join(map(identifier, found))
+        return _texts(connection, stored, columns, self)._replace(stored=stored)
 
 
 def files_of(path: Path) -> tuple[Path, Path]:
@@ -300,10 +303,24 @@ def require_public(public: Source, private: Source) -> None:
         InputError: if both are one file of a table, or may be one table of a database.
     """
     if _may_be_one(public, private):
-        raise InputError(
-            "join has the source of the private table; a joined table must be public, "
-            "because every row may read all of it."
-        )
+        raise _private()
+
+
+def require_other(public: Relation, private: Relation) -> None:
+    """Refuse one table of a database under two names: DuckDB says which of them are alike.
+
+    Raises:
+        InputError: if they are one.
+    """
+    if public.stored and public.stored == private.stored:
+        raise _private()
+
+
+def _private() -> InputError:
+    return InputError(
+        "join has the source of the private table; a joined table must be public, "
+        "because every row may read all of it."
+    )
 
 
 def public_copy(public: Source, private: Source, scratch: Path) -> Source:

@@ -1,12 +1,14 @@
 """Who takes part in each step of a training, as its plan declares.
 
 What is sampled the ledger draws, once for each release. Batches that are the same in every pass, or
-disjoint within one, follow from a public seed and the number of units, which is public then. What
-such a batch is called names both, so that the journal holds whoever goes on to one order.
+disjoint within one, follow from a public seed and the number of units, which is public then; those
+of users from the seed and the user's name alone. What such a batch is called names seed and number,
+so that the journal holds whoever goes on to one order.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -45,7 +47,12 @@ class Batch(NamedTuple):
 
 
 def batches(
-    ledger: Ledger, declared: Sequence[Invocation], names: DistinctNames, seed: int
+    ledger: Ledger,
+    declared: Sequence[Invocation],
+    names: DistinctNames,
+    seed: int,
+    *,
+    by_user: bool = False,
 ) -> Iterator[Batch]:
     """Yield the batch of each step that is declared and not charged yet.
 
@@ -54,6 +61,7 @@ def batches(
         declared: the phases or epochs of a label, in their order.
         names: of all units.
         seed: of the order of batches that are not sampled; public.
+        by_user: whether units are users, whose place among the names follows from all rows.
 
     Raises:
         InputError: if a stream was begun already, whose noise nobody has any more, or an epoch in
@@ -61,7 +69,8 @@ def batches(
         PlanMismatchError: if the ledger's account admits no sample.
     """
     charged = Counter(entry.invocation.at for entry in ledger)
-    order = f" (seed {seed}, {len(names)} units)"
+    split = _split_by_name if by_user else _split
+    order = f" (seed {seed}, {len(names)} {'users by name' if by_user else 'units'})"
     _require_order(ledger, declared, order)
     for number, each in enumerate(declared):
         if isinstance(law := each.mechanism, Continual):
@@ -70,7 +79,7 @@ def batches(
                     f"{each.describe()} has already begun, and no journal keeps its noise; a "
                     "training run with correlated noise has to start again."
                 )
-            turns = _split(len(names), law.min_separation, [seed])  # the same in every pass
+            turns = split(names, law.min_separation, [seed])  # the same in every pass
             for step in range(law.factorization.steps):
                 turn = step % law.min_separation
                 yield Batch(each, turns[turn], f"batch {turn + 1}")
@@ -81,7 +90,7 @@ def batches(
             for _ in range(charged[each.at], each.releases):
                 yield Batch(each, np.arange(len(names)))
         else:
-            disjoint = _split(len(names), each.releases, [seed, number])
+            disjoint = split(names, each.releases, [seed, number])
             for step in range(charged[each.at], each.releases):
                 yield Batch(each, disjoint[step], f"batch {step + 1}{order}")
 
@@ -172,6 +181,16 @@ def _require_turns(each: Invocation, law: Continual) -> None:
         )
 
 
-def _split(units: int, parts: int, seed: list[int]) -> list[Places]:
+def _split(names: DistinctNames, parts: int, seed: list[int]) -> list[Places]:
     """As many batches of a public order, alike in size to one unit."""
-    return np.array_split(np.random.default_rng(seed).permutation(units), parts)
+    return np.array_split(np.random.default_rng(seed).permutation(len(names)), parts)
+
+
+def _split_by_name(names: DistinctNames, parts: int, seed: list[int]) -> list[Places]:
+    """As many batches, that of each user by its name: of one that is replaced nobody else moves.
+
+    By their order, a user whose first row comes later would move all between to other places.
+    """
+    digests = (hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8) for name in names)
+    own = np.array([int.from_bytes(each.digest(), "big") % parts for each in digests])
+    return [np.flatnonzero(own == part) for part in range(parts)]

@@ -14,7 +14,6 @@ gradient depend on its place in a chunk.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -47,6 +46,8 @@ that 32 bits add, in each of two neighbours. In all that is 1.8e-3.
 _BLOCK = 4096
 NORMS = (1e-12, 1e12)
 """Clip norms that 32-bit floats measure well."""
+_LARGEST = 1e18
+"""A small clip norm, divided by a longer gradient, is less than a 32-bit float holds well."""
 
 
 class ClippedSums:
@@ -93,8 +94,8 @@ class ClippedSums:
         LossTrial(loss, examples, models, self._of_made_up, self._detached).run(made)
 
     def _of_made_up(self, parameters: Mapping[str, Any], units: Any) -> Any:
-        """The norms of made-up units, with which all is done that is done with others."""
-        return self._clipped(parameters, units, 0, self.chunk, 1.0)[1]
+        """The gradient of the first of made-up units, with which all is done as with others."""
+        return self._clipped(parameters, units, 0, 1, NORMS[1])[0]
 
     def require_unchanged(self) -> None:
         """Refuse parameters that became others, such as those of a model that was halved.
@@ -177,7 +178,7 @@ class ClippedSums:
         if self.chunk == 1:  # in fewer calls
             rows = [torch.cat(rows, 1)]
         norms = _norms(rows)
-        if not math.isfinite(float(norms.sum())):
+        if not float(norms.max()) <= _LARGEST:  # or one of them is NaN
             rows, norms = _mended(rows)
         factors = (norm * (1 - MARGIN) / norms).clamp_(max=1.0)
         factors[real:] = 0.0
@@ -265,7 +266,7 @@ def _mended(rows: list[Any]) -> tuple[list[Any], Any]:
     finite = torch.stack([torch.isfinite(each).all(1) for each in rows]).all(0)
     rows = [torch.where(finite[:, None], each, 0.0) for each in rows]
     norms = _norms(rows)
-    huge = ~torch.isfinite(norms)  # their squares are beyond all floats
+    huge = ~(norms <= _LARGEST)  # or their squares are beyond all floats
     largest = torch.stack([each.abs().amax(1) for each in rows if each.shape[1]]).amax(0)
     scale = torch.where(huge, largest, 1.0)[:, None] / NORMS[1]
     rows = [torch.where(huge[:, None], each / scale, each) for each in rows]

@@ -40,4 +40,20 @@ def drawn_by(seed: int, device: Any) -> Iterator[None]:
         for each in cuda:
             with torch.cuda.device(each):
                 torch.cuda.manual_seed(seed)
+        with _of_other(device, seed):
+            yield
+
+
+@contextmanager
+def _of_other(device: Any, seed: int) -> Iterator[None]:
+    """Yield with the generator of mps, xpu, … seeded, each of which has one of its own."""
+    if device.type in ("cpu", "cuda"):
         yield
+        return
+    own = getattr(torch, device.type)
+    state = own.get_rng_state()
+    own.manual_seed(seed)
+    try:
+        yield
+    finally:
+        own.set_rng_state(state)

@@ -162,7 +162,9 @@ class Trainer(LedgerTraining):
         self._stream: Stream | None = None
         self._last: Floats | float = 0.0
         seed = validate.integer_at_least(0, seed=seed)
-        self._batches = batches(self.ledger, self.declared, examples.names, seed)
+        self._batches = batches(
+            self.ledger, self.declared, examples.names, seed, by_user=examples.by_user
+        )
 
     def _public(self, divisor: float | None, units: int) -> float:
         """The divisor, which tells nobody how many units there are where that is protected."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -33,6 +34,8 @@ _HOW = (
     "attention, layer and group norm), and no branch on values"
 )
 _TRIED = "the loss, of an example of zeros,"
+_CALLS, _ROUNDED = 3, 1e-2
+"""Calls that are compared, and how far rounding may move a gradient, for its length."""
 
 
 class LossTrial:
@@ -42,7 +45,7 @@ class LossTrial:
         loss: of parameters, by name, and one example.
         examples: of the units; no more is read of them than their form.
         models: that it calls, beside those that it reaches.
-        clipped: the norms of gradients, of parameters and a chunk of units.
+        gradient: of the first of a chunk of units, of parameters and the chunk.
         detached: the parameters for one call.
     """
 
@@ -51,11 +54,11 @@ class LossTrial:
         loss: Loss,
         examples: Examples,
         models: Sequence[nn.Module],
-        clipped: Loss,
+        gradient: Loss,
         detached: Callable[[], dict[str, Any]],
     ) -> None:
         self._loss, self._examples = loss, examples
-        self._clipped, self._detached = clipped, detached
+        self._gradient, self._detached = gradient, detached
         first = next(iter(detached().values()))
         self._device, self._dtype = first.device, first.dtype
         held = (part for _, value in reached(loss) for part in parts_of(value))
@@ -72,13 +75,13 @@ class LossTrial:
         before, seed = [_tensors(each) for each in self._modules], secret_seed()
         try:
             with foreign(_TRIED, public=True), drawn_by(seed, self._device):
-                norms = self._clipped(self._detached(), made)
+                found = self._gradient(self._detached(), made)
                 seeded = torch.initial_seed() != seed
         except DpAuditError as error:
             self._explain(error, made)
         for module, old in zip(self._modules, before, strict=True):
             _require_same(module, old)
-        if not (norms.any() or isinstance(self._loss, Graph) or self._uses_parameters(made)):
+        if not (found.any() or isinstance(self._loss, Graph) or self._uses_parameters(made)):
             raise InputError(
                 "the loss uses none of the parameters that it is given; call a model by "
                 "torch.func.functional_call(model, parameters, inputs)."
@@ -90,6 +93,7 @@ class LossTrial:
             )
         if not isinstance(self._loss, Graph):
             self._require_nothing_kept(made)
+            self._require_alone(made)
 
     def _explain(self, error: DpAuditError, made: Any) -> NoReturn:
         """Raise an error of a trial anew, with what is likely to be wrong."""
@@ -117,7 +121,7 @@ class LossTrial:
         for n, kind in product(range(len(self._examples.leaves)), (self._dtype, torch.int64)):
             own = leaves[n].dtype
             other = tree_unflatten([*leaves[:n], leaves[n].to(kind), *leaves[n + 1 :]], form)
-            if own != kind and self._error_of(self._clipped, other) is None:
+            if own != kind and self._error_of(self._gradient, other) is None:
                 raise InputError(
                     f"{self._examples.called[n]} is of {own}, which the loss cannot take; convert "
                     f"it, such as by .to({kind}), or of an array by "
@@ -161,7 +165,7 @@ class LossTrial:
         """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
         before = kept(self._loss, self._modules)
         with foreign(_TRIED, public=True), drawn_by(secret_seed(), self._device):
-            self._clipped(self._detached(), made)
+            self._gradient(self._detached(), made)
         now = kept(self._loss, self._modules)
         for (name, old), (_, new) in zip(before, now, strict=False):
             if old != new:
@@ -169,6 +173,44 @@ class LossTrial:
                     f"the loss changes {name!r:.60}, which would keep something of the examples, "
                     "or of how many there are, for the next call; leave that out."
                 )
+
+    def _require_alone(self, made: Any) -> None:
+        """Refuse a loss of which an example's gradient is another one at another call.
+
+        Whatever it follows from beside the example, others in the chunk or how many calls there
+        were, a unit that joins would move the gradients of all after it.
+        """
+        draws, seed = torch.Generator().manual_seed(0), secret_seed()
+        drawn = [self._drawn(made, draws) for _ in range(_CALLS)]
+        beside = [  # copies, as a loss may write to its example
+            tree_map(lambda one, other: torch.cat([one[:1], other[1:]]), drawn[0], each)
+            for each in drawn
+        ]
+        gradients = [self._first_gradient(seed, each) for each in beside]
+        apart = max(float(np.linalg.norm(each - gradients[0])) for each in gradients)
+        if apart > _ROUNDED * max(float(np.linalg.norm(each)) for each in gradients):
+            raise UnsupportedError(
+                "the loss of one example gives another gradient when it is called again with other "
+                "examples beside it; leave out counters, clocks, files, random numbers that are "
+                "not torch's, and operators that mix the examples of a chunk."
+            )
+
+    def _drawn(self, made: Any, draws: torch.Generator) -> Any:
+        """Made-up units whose floats are between 0 and 1; as zeros, most move no parameter."""
+
+        def drawn(each: Any) -> Any:
+            if not each.is_floating_point():
+                return each
+            return torch.rand(each.shape, generator=draws).to(each.device, each.dtype)
+
+        if self._examples.by_user:
+            return tree_map(drawn, made[0]), made[1]
+        return tree_map(drawn, made)
+
+    def _first_gradient(self, seed: int, made: Any) -> Any:
+        """The gradient of the first of made-up units."""
+        with foreign("the loss, of made-up examples,", public=True), drawn_by(seed, self._device):
+            return self._gradient(self._detached(), made)
 
 
 def _tensors(module: nn.Module) -> dict[str, tuple[Any, int]]:

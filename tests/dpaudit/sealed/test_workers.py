@@ -612,13 +612,15 @@ def test_a_machine_that_is_stuck_ends_the_run(slow, monkeypatch):
         made.run(call, [FIXED, LONER])
 
 
-@pytest.mark.parametrize("when", ["copies", "reads the files"])
+@pytest.mark.parametrize("when", ["copies", "reads the files", "has two threads"])
 def test_a_template_that_ends_unseals_no_run(tmp_path, when):
-    """It reads the author's files, who could let it run out of memory, and have the rows then."""
+    """It reads the author's files, and imports what they name: its author would have the rows."""
     (tmp_path / "slow.py").write_text(SLOW)
     fault = "from dpaudit.sealed import sandbox; sandbox._CLONE = {'x86_64': 999, 'aarch64': 999}"
     if when == "reads the files":
         fault = "import ast; ast.parse = lambda *_: bytearray(2**60)"
+    if when == "has two threads":  # as of a library, which the kernel lets into no namespace
+        fault = "import _thread, time; _thread.start_new_thread(time.sleep, (60,))"
     words = [*TEMPLATE[:-1], TEMPLATE[-1].replace("main(int", f"{fault}\nmain(int")]
     with ExitStack() as stack:
         made = Workers(words, made_of([str(tmp_path / "slow.py")], [str(tmp_path)]), stack)

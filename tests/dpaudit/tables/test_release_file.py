@@ -330,6 +330,27 @@ def test_tables_of_one_database_are_joined_and_a_table_not_with_itself(
         read_release({**GOOD, "data": data})
 
 
+@pytest.mark.parametrize(
+    ("table", "its"), [("ΟΔΟΣ", "οδοσ"), ("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i")]
+)
+def test_a_table_is_not_joined_with_itself_where_duckdb_alone_takes_two_names_for_one(
+    table, its, tmp_path
+):
+    """Python makes other small letters of some than DuckDB does."""
+    duckdb = pytest.importorskip("duckdb", reason="the extra 'tables' is missing")
+    with closing(duckdb.connect(str(tmp_path / "t.duckdb"))) as database:
+        database.execute(f"CREATE TABLE \"{table}\" AS SELECT 'a' AS u, 'a' AS t, 1 AS z")
+        database.execute("CREATE TABLE wards AS SELECT 'a' AS u, 1 AS z")
+    join = {"source": "t.duckdb", "key": "u", "on": "t", "columns": {"z": FINE}}
+    data = {"source": "t.duckdb", "table": table, "unit": "u", "columns": {"t": {"type": "text"}}}
+    source, layout, _ = read_table(data | {"join": join | {"table": "wards"}}, tmp_path)
+    with staged(source, layout):
+        pass
+    source, layout, _ = read_table(data | {"join": join | {"table": its}}, tmp_path)
+    with pytest.raises(InputError, match="must be public"), staged(source, layout):
+        pass
+
+
 def test_a_value_that_is_called_as_all_else_makes_no_group():
     columns = {**GOOD["data"]["columns"], "g": {"type": "text", "values": ["a", "other"]}}
     content = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -197,6 +197,9 @@ class Silent:
     def __init__(self):
         self.sums = {}
 
+    def __len__(self):
+        return len(self.sums)
+
     def release(self, mechanism, value, *, at):
         self.sums[at] = value
         return value
@@ -270,6 +273,21 @@ def test_a_user_is_in_one_group_alone():
         privatiser.collect(replace(questions[9], number=10), "cas", 1.0)
     assert ledger.sums == {}
     privatiser.collect(questions[1], "bob", 1.0)  # a refusal costs no turn
+
+
+def test_a_resumed_run_puts_nobody_in_a_second_group(tmp_path):
+    study = JointStudy(users=4, group=2)
+    journal = tmp_path / "ledger.jsonl"
+    with suppress(KeyboardInterrupt), Ledger(study.plan(), journal=journal) as ledger:
+        server, privatiser = study.server(np.random.default_rng(0)), study.privatiser(ledger)
+        questions = [server.ask() for _ in range(4)]
+        privatiser.collect(questions[0], "ann", 0.9)
+        privatiser.collect(questions[1], "bob", 0.9)
+        raise KeyboardInterrupt  # so that the journal stays open
+    with closing(Ledger.resume(journal, plan=study.plan())) as resumed:
+        with pytest.raises(InputError, match="has 1 releases of other privatisers"):
+            study.privatiser(resumed)
+        assert len(resumed) == 1
 
 
 def test_too_many_groups_are_refused():

@@ -49,6 +49,13 @@ class TestNobodyToHideAmong(TestShuffleStudy):
     subject = ALONE
 
 
+@pytest.mark.parametrize(("epsilon", "delta", "users"), [(1e-3, 0.1, 1), (1e6, 1e-5, 3)])
+def test_a_claim_that_is_met_by_delta_alone_or_by_no_level_has_a_plan(epsilon, delta, users):
+    mine = study(None, BoxSpace(), users=users, epsilon=epsilon, delta=delta, trust="shuffle")
+    assert guarantee(mine.plan(), delta).epsilon <= epsilon
+    assert len(mine.findings()) <= 2
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
 def test_the_plan_proves_the_claim_and_wastes_little(epsilon):
     mine = study(None, BoxSpace(), users=500, epsilon=epsilon, trust="shuffle")
@@ -150,7 +157,7 @@ def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
     for wrong, words in (
         (float("nan"), "is no finite number"),
         ("HIV", "is no finite number"),
-        ([1.0], "shape"),
+        ([1.0], "has a shape; it must be one number"),
     ):
         with pytest.raises(InputError, match=words) as refused:
             shuffler.answer(question, wrong)

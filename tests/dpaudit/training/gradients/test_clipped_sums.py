@@ -84,6 +84,16 @@ def test_a_huge_gradient_is_as_long_as_the_clip_norm(size):
     assert both - total == pytest.approx(rows[1], abs=1e-6)
 
 
+@pytest.mark.parametrize("norm", [1e-12, 1e-7, 1e-4, 1e12])
+@pytest.mark.parametrize("chunk", [1, 8])
+def test_one_huge_number_is_no_longer_than_a_small_clip_norm(norm, chunk):
+    """Of one entry the norm is no root of a square, which would be infinite."""
+    sizes = 10.0 ** np.random.default_rng(0).uniform(15, 38.5, size=200)
+    found = direct_sums(sizes[:, None], chunk)
+    added = [float(found.total(places(row), norm)[0][0]) for row in range(200)]
+    assert added == pytest.approx([norm * LIMIT] * 200, rel=1e-6, abs=0)
+
+
 def test_huge_numbers_of_64_bits_too():
     rows = np.array([[1e300, 1e300], [1e-320, 0.0]])
     total, _ = direct_sums(rows, dtype=torch.float64).total(places(0, 1), 1.0)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -636,6 +637,35 @@ def test_the_order_of_batches_is_in_the_journal(tmp_path, seed, rows):
         next(Trainer(direct, weights(), torch.ones(rows, 3), ledger, seed=seed))
     assert len(ledger) == 1
     assert len(list(Trainer(direct, weights(), torch.ones(6, 3), ledger))) == 5
+
+
+@pytest.mark.parametrize("law", ["disjoint", "correlated"])
+def test_a_user_whose_rows_come_later_moves_nobody_else_to_another_batch(law):
+    """In a log the first row of one decides on the places of all users that come after it."""
+    user = {"unit": PrivacyUnit("user"), "relation": ReplaceOne()}
+    plan = {
+        "disjoint": Plan.dp_sgd(
+            noise_multiplier=1.0, batching="disjoint", steps=6, epochs=2, unit="user"
+        ),
+        "correlated": correlated(**user),
+    }[law]
+    names = [f"user {n}" for n in range(30)]
+
+    def taken(users):
+        rows = torch.eye(30)[[names.index(each) for each in users]]
+        ledger = Ledger(plan, noise=FloatNoise(np.random.default_rng(0)))
+        made = Trainer(
+            direct, weights(30), rows, ledger, users=users, most_rows=1, divisor=1.0, chunk=8
+        )
+        places, total = [], made._sums.total
+        made._sums.total = lambda own, *_, **__: (places.append(own), total(own, 1.0))[1]
+        list(made)
+        return [{users[place] for place in own} for own in places]
+
+    one, other = taken(names), taken([*names[1:], names[0]])
+    assert one == other
+    assert sorted(chain(*one)) == sorted(2 * names)  # each user once in each pass
+    assert max(map(len, one)) < 30
 
 
 # -- correlated noise, adaptive clipping -----------------------------------------------------------
