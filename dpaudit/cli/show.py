@@ -196,8 +196,8 @@ def certificate(certificate: Certificate, files: Sequence[Path] = (), lists: str
         facts.add_row("rehearsal", escape(f"none: {certificate.rehearsal.reason}"))
     for sentence in passed_filter(certificate):
         facts.add_row("filter", escape(sentence))
-    more = f" {lists} lists them." if lists else ""
-    facts.add_row("rests on", escape(rests_on(certificate) + more))
+    where = f" {lists} lists them." if lists else ""
+    facts.add_row("rests on", escape(rests_on(certificate) + where))
     say(facts)
     _premises(() if lists else certificate.assumptions)
     for finding in certificate.all_findings:

@@ -35,7 +35,7 @@ def test_certified_exactly():
 def test_a_certificate_is_printed_in_a_few_lines():
     certificate = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0))
     title, _, *facts = str(certificate).splitlines()
-    assert title == "◐ Proved, limited protection: the plan: tests:Answers"
+    assert title == "✓ Certified: the plan: tests:Answers"
     assert facts == [
         "  verdict   certified, of the plan",
         "  protects  one response (replace-one, local)",
