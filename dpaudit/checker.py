@@ -1514,7 +1514,8 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
         if witness is not None:
             ways.append((by_grid(charges, delta, witness), f"grids of {len(charges)} laws"))
         names = ", ".join(sorted({part.law.rule for part in charges}))
-        stop(not ways, f"without a witness, no rule gives an ε of {names} at that δ.", MissingError)
+        said = f"the rules prove no ε for {names} at δ = {decimal_up(delta)} without a witness."
+        stop(not ways, said, MissingError)
         found.append(min(ways))
     rules = tuple(f"{rule}: ε ≤ {decimal_up(epsilon)}" for epsilon, rule in found)
     proof = Proof(worst := max(found)[0], delta, rules)
@@ -1586,7 +1587,8 @@ def main(arguments: Sequence[str]) -> int:
         say(f"no certificate: {printable(str(error))}\n")
         return 3
     if proof.epsilon is None:
-        say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}\n")
+        alone = "" if proof.refused else "\n  so what the file states rests on its accountant alone"
+        say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}{alone}\n")
         return 2
     head = f"proved: ε ≤ {decimal_up(proof.epsilon)} at δ = {decimal_up(proof.delta)}"
     say("\n  ".join([head, *proof.rules, *["that is more than the claim"] * exceeded]) + "\n")

@@ -1,4 +1,4 @@
-"""Objects that a notebook shows as a small table, which reporting makes when it is asked for."""
+"""Objects shown as a small table, which reporting makes when it is asked for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ _TABLES = "dpaudit.reporting.notebooks"
 
 class Displayed:
     """Has what notebooks ask for; it is no dataclass, so that it adds nothing to comparisons."""
+
+    @by_class(_TABLES)
+    def __str__(self) -> str:
+        return repr(self)
 
     @by_class(_TABLES)
     def _repr_html_(self) -> str:

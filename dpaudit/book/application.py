@@ -326,13 +326,15 @@ def export(
     book = open_book(url)
     from dpaudit.book import booking
     from dpaudit.cli.show import written
+    from dpaudit.workflow.certifying import replaces
 
+    replaced = replaces(output, "id,made,status", '"releases":[', "OpenDP deployments registry")
     if signing is None:
-        written(booking.export(book, output))
+        written(booking.export(book, output), replaced=replaced)
         return
     from dpaudit.book.signed_exports import export_signed
 
-    written(*export_signed(book, output, *signing()))
+    written(*export_signed(book, output, *signing()), replaced=replaced)
 
 
 @app.command()
@@ -548,10 +550,12 @@ def report(
     book = open_book(url)
     from dpaudit.book.server.compliance import compliance, write
     from dpaudit.cli.show import written
+    from dpaudit.workflow.certifying import replaces
 
+    replaced = replaces(output, "Privacy report of", "dpaudit")
     first = first or (book.today - timedelta(days=364)).isoformat()
     made = compliance(book, first, last or book.today.isoformat(), dataset=dataset or "")
-    written(write(output, made))
+    written(write(output, made), replaced=replaced)
 
 
 @app.command(cls=Described)

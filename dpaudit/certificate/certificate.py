@@ -21,7 +21,6 @@ from dpaudit.base.displayed import Displayed
 from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.files import parse_json
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.base.numbers import plain, up
 from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import (
     Assumption,
@@ -202,14 +201,6 @@ class Certificate(Displayed):
     def foreign(self) -> Foreign:
         """What the proof takes from outside of this package."""
         return foreign_of(self.plan, self.guarantee)
-
-    def __str__(self) -> str:
-        """The verdict, of what, and what is proved, in one line."""
-        proved, claim = self.guarantee, self.claim
-        bound = "nothing is proved" if proved is None else f"ε ≤ {up(proved.epsilon)} is proved"
-        at = "" if proved is None else f" at δ = {plain(proved.delta)}"
-        claimed = "" if claim is None else f", where {claim} is claimed"
-        return f"{self.verdict}: {self.subject.name}: {bound}{at}{claimed}"
 
     @property
     def scope(self) -> Scope:

@@ -32,6 +32,7 @@ from dpaudit.cli.options import (
     Stated,
     Witness,
     kept_of,
+    number,
     option,
     typed,
     whole_number,
@@ -179,12 +180,15 @@ def report(
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to, renderer_for, require_shown
+    from dpaudit.workflow.certifying import replaces
     from dpaudit.workflow.publishing import certificate_files
     from dpaudit.workflow.running import with_owner
     from dpaudit.workflow.verifying import load_verified
 
+    renderer = renderer_for(output)
     if second_opinion:
-        require_shown(renderer_for(output))
+        require_shown(renderer)
+    replaced = replaces(output, "dpaudit")
     certificates = [file for path in certificates for file in certificate_files(path)]
     if owner is not None and len(certificates) > 1:
         raise typer.BadParameter("--owner goes with one certificate")
@@ -194,7 +198,7 @@ def report(
         if owner is not None:
             verified = [with_owner(verified[0], owner)]
         made = render_to(verified, output, opinions)
-    show.written(made)
+    show.written(made, replaced=replaced)
 
 
 def card(
@@ -372,7 +376,7 @@ def release(
     if plan:
         with working(f"plan {file.name}"):
             certificate, costs = planned(file)
-        show.planned(certificate, costs)
+        show.planned(certificate, costs, file)
         raise typer.Exit(exit_of(certificate))
     with working(f"release {file.name}", partial(kept_of, output)):
         certificate, files = release_table(
@@ -386,8 +390,7 @@ def release(
             charging=None if charging is None else charging(str(file)),
             witness=witness,
         )
-    show.results(certificate)
-    show.certificate(certificate, files=files)
+    show.released(certificate, files)
     if synthetic is None and charging is None:
         show.adds_up()
     raise typer.Exit(exit_of(certificate))
@@ -464,9 +467,11 @@ def checker(
 
     from dpaudit.base import files
     from dpaudit.cli import show
+    from dpaudit.workflow.certifying import replaces
 
     text = resources.files("dpaudit").joinpath("checker.py").read_text("utf-8")
-    show.written(files.write(file, text))
+    replaced = replaces(file, text.partition("\n")[0])
+    show.written(files.write(file, text), replaced=replaced)
 
 
 def calibrate(
@@ -488,10 +493,17 @@ def calibrate(
             "--accuracy",
             "T",
             "Find the most noise that stays within T, instead of the least for a claim.",
+            parser=number,
         ),
     ] = None,
     confidence: Annotated[
-        float, option("--confidence", "P", "The probability with which the noise stays within T.")
+        float,
+        option(
+            "--confidence",
+            "P",
+            "The probability with which the noise stays within T.",
+            parser=number,
+        ),
     ] = 0.95,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
@@ -500,12 +512,14 @@ def calibrate(
     """Find the least noise that certifies a claim, or the most noise that is accurate enough."""
     from dpaudit.cli import show
     from dpaudit.workflow.calibrating import calibrate_target
+    from dpaudit.workflow.certifying import replaces
 
+    replaced = output is not None and replaces(output, "[plan]")
     with working(f"calibrate {target}"):
         found = calibrate_target(target, settings or (), claim, at, accuracy, confidence)
     if output is not None:
         found.save(output)
-    show.calibrated(found, output)
+    show.calibrated(found, output, replaced=replaced)
 
 
 def check(

@@ -151,9 +151,9 @@ def _outcome(arguments: list[str]) -> int:
         code = Exit.INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
-            if not arguments:  # it printed the help
+            if not (said := error.format_message()):  # without arguments it printed the help
                 return Exit.CERTIFIED
-            return _write_error(_usage(error, error.format_message()), Exit.INPUT)
+            return _write_error(_usage(error, said), Exit.INPUT)
         missing = lacking(error) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             return _write_error(str(missing), Exit.INPUT)
@@ -176,14 +176,22 @@ def _innermost(error: BaseException) -> str:
 
 
 def _usage(error: Any, said: str) -> str:
-    """A usage error; of an unknown command or option with the nearest one, by every parser."""
-    if not (unknown := re.match(r"No such (command|option):? '?([^\s'.]+)", said)):
-        return said
-    kind, word = unknown.groups()
-    command = error.ctx.command
-    options = [name for each in command.params for name in each.opts if name.startswith("--")]
-    words = command.commands if kind == "command" else options
-    return f"there is no {kind} {word}; {nearest(word, words)}"
+    """A usage error with what would be right, by every parser, and where more is told."""
+    said, context = said.removeprefix("Invalid value: ").removesuffix("."), error.ctx
+    if context is None:  # as the parser of options has it, where a value lacks
+        return f"{said}; write it after the option."
+    command, path = context.command, context.command_path
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    if unknown := re.match(r"No such (command|option):? '?([^\s'.]+)", said):
+        kind, word = unknown.groups()
+        options = [name for each in command.params for name in each.opts if name.startswith("--")]
+        words = command.commands if kind == "command" else options
+        said = f"there is no {kind} {word}; {nearest(word, words).removesuffix('.')}"
+    elif extra := re.match(r"Got unexpected extra arguments? \((.*)\)", said):
+        said = f"{extra[1]} is more than the command takes; write {usage}"
+    elif said.startswith("Missing argument"):
+        said = f"{said}; write {usage}"
+    return f"{said} (see {path} --help)"
 
 
 def _completes(arguments: list[str]) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -140,16 +141,24 @@ def remark(sentence: str) -> None:
 
 
 @answering()
-def written(*paths: Path, **facts: Any) -> None:
-    """Print the paths of written files."""
+def written(*paths: Path, replaced: bool = False, **facts: Any) -> None:
+    """Print the paths of written files, and whether the first was there."""
     answered("files", {"files": [str(path) for path in paths], **facts})
-    for path in paths:
-        say(f"wrote {escape(str(path))}", soft_wrap=True)
+    for number, path in enumerate(paths):
+        done = "replaced" if replaced and not number else "wrote"
+        say(f"{done} {escape(str(path))}", soft_wrap=True)
 
 
 @answering()
-def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
-    """Print a certificate: verdict, numbers, run, audits, findings, files."""
+def certificate(certificate: Certificate, files: Sequence[Path] = (), lists: str = "") -> None:
+    """Print a certificate: verdict, numbers, run, audits, findings, files.
+
+    Args:
+        certificate: what is told.
+        files: that were written.
+        lists: the command that lists the premises, of a release whose queries are told beside it;
+            what is published stays on the screen then. Without it all is told here.
+    """
     more = {"files": [str(path) for path in files]} if files else {}
     if answered("certificate", certificate.to_dict() | more):
         return
@@ -162,13 +171,14 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     facts.add_row("guarantee", escape(_guarantee(certificate)))
     if certificate.checked is not None:
         looser = certificate.verdict is Verdict.CERTIFIED and lacks_check(certificate)
-        rest = "; its rules are looser here, and the verdict rests on the accountant"
-        told = f"independently: the checker {certificate.checked}{rest if looser else ''}"
+        why = "" if certificate.checked.epsilon is None else "its rules are looser here, and "
+        rest = f"; {why}the verdict rests on the accountant alone" if looser else ""
+        told = f"independently: the checker {certificate.checked}{rest}"
         facts.add_row("checked", escape(told))
     plan = certificate.plan
     facts.add_row("protects", f"one {escape(str(plan.unit))} ({plan.relation}, {plan.trust})")
     if certificate.release is not None:
-        for said in certificate.release.queries:
+        for said in () if lists else certificate.release.queries:
             facts.add_row("query", escape(said))
     else:
         for invocation in plan.invocations[:5]:
@@ -186,9 +196,10 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
         facts.add_row("rehearsal", escape(f"none: {certificate.rehearsal.reason}"))
     for sentence in passed_filter(certificate):
         facts.add_row("filter", escape(sentence))
-    facts.add_row("rests on", escape(rests_on(certificate)))
+    where = f" {lists} lists them." if lists else ""
+    facts.add_row("rests on", escape(rests_on(certificate) + where))
     say(facts)
-    _premises(certificate.assumptions)
+    _premises(() if lists else certificate.assumptions)
     for finding in certificate.all_findings:
         _print_finding(finding)
     written(*files)
@@ -407,7 +418,7 @@ def verification(found: Verification) -> None:
     facts.add_row(found.kind, "[red]refused[/]" if found.lacks else f"[green]valid[/]{says}")
     for name, value in found.facts.items():
         told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _value(value)
-        told = up(value) if name.endswith("epsilon") and value is not None else told
+        told = "none" if value is None else up(value) if name.endswith("epsilon") else told
         told = (told[1:-1] or "none") if isinstance(value, list) else told
         facts.add_row(name.replace("_", " "), escape(told))
     if found.opinion is not None:
@@ -470,7 +481,7 @@ def findings(known: Sequence[Finding], *, in_full: bool) -> None:
 
 
 @answering()
-def calibrated(found: Calibration, output: Path | None) -> None:
+def calibrated(found: Calibration, output: Path | None, *, replaced: bool = False) -> None:
     """Print the noise, what it proves, and what other noise would cost."""
     if answered("calibration", found.to_dict()):
         return
@@ -491,7 +502,7 @@ def calibrated(found: Calibration, output: Path | None) -> None:
     if found.costs:
         say(_costs_of(found))
     if output is not None:
-        written(output)
+        written(output, replaced=replaced)
 
 
 def _costs_of(found: Calibration) -> Table:
@@ -567,24 +578,26 @@ _MOST_ROWS = 20
 
 
 @answering()
-def planned(made: Certificate, costs: Sequence[QueryCost]) -> None:
-    """Print what each query asks for and how exact it will be, and the certificate."""
+def planned(made: Certificate, costs: Sequence[QueryCost], file: Path) -> None:
+    """Print the certificate, and what each query asks for and how exact it will be."""
     queries = [asdict(each) for each in costs]
     if answered("release-plan", {"queries": queries, "certificate": made.to_dict()}):
         return
+    certificate(made, lists=shlex.join(["dpaudit", "certify", str(file)]))
     for each in costs:
         say(f"[bold]{escape(each.query)}[/]: {escape(each.what)}")
         facts = grid()
         facts.add_row("  error (95 %)", escape(each.error))
         facts.add_row("  noise", escape("; ".join(each.noise)))
         say(facts)
-    certificate(made)
 
 
-def results(made: Certificate) -> None:
-    """Print the released numbers of each query, each with the interval of its noise."""
+def released(made: Certificate, made_files: Sequence[Path]) -> None:
+    """Print a certificate, and last the released numbers, each with the interval of its noise."""
     from dpaudit.reporting.results import result_tables
 
+    file = next(str(path) for path in made_files if path.name == "certificate.json")
+    certificate(made, made_files, lists=shlex.join(["dpaudit", "verify", file]))
     for told in result_tables(made, _MOST_ROWS):
         what = f": {told.what}" if told.what else ""
         say(f"[bold]{escape(told.query)}[/]{escape(what)}")

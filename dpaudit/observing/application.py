@@ -70,11 +70,12 @@ def observe(
     from dpaudit.cli.show import remark
     from dpaudit.observing.observed_code import observe_target
     from dpaudit.observing.show import print_observation
-    from dpaudit.workflow.certifying import writer
+    from dpaudit.workflow.certifying import replaces, writer
 
     if output is not None and output.suffix not in (".toml", ".json"):
         raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
     write = writer(output) if output is not None and output.suffix == ".json" else None
+    replaced = output is not None and write is None and replaces(output, "[plan]")
     kept = "dpaudit wrote nothing; the same command starts again"
     with working(f"observe {code}", kept):
         seen = observe_target(
@@ -92,6 +93,7 @@ def observe(
         )
     if output is not None and output.suffix == ".toml":
         files.write(output, seen.text)
+        remark(f"{files.shown(output)} replaced an earlier plan." if replaced else "")
     elif write is not None:
         remark(write(seen.certificate))
     print_observation(seen, () if output is None else (output,))

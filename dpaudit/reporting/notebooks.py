@@ -1,5 +1,7 @@
 """What notebooks show of a plan, a guarantee, a certificate and an audit: one small table each.
 
+A certificate is printed as the same table.
+
 Labels, names and findings are other people's text. All of it is escaped, and mathematics in it is
 not typeset.
 """
@@ -52,6 +54,12 @@ def _as_markdown(lines: Callable[[Any], Lines], shown: Any) -> str:
     return "\n".join([f"**{title}**", "", *markdown_table(heads or ("", ""), rows)])
 
 
+def _as_text(lines: Callable[[Any], Lines], shown: Any) -> str:
+    (title,), _, *rows = ([visible(_cut(text)) for text in line] for line in lines(shown))
+    width = max(len(name) for name, *_ in rows)
+    return "\n".join([title, *(f"  {name:{width}}  {text}" for name, text in rows)])
+
+
 def _cut(text: str) -> str:
     return compact(text, LONGEST)
 
@@ -96,6 +104,8 @@ def _of_certificate(made: Certificate) -> Lines:
     yield (f"{head.sign} {head.label}: {made.subject.name}",)
     yield ()
     yield "meaning", head.sentence
+    yield "verdict", f"{made.verdict}, of the {made.scope}"
+    yield "protects", f"one {made.plan.unit} ({made.plan.relation}, {made.plan.trust})"
     yield "claimed", "nothing" if claim is None else words.stated(claim)
     yield "proved", "nothing" if proved is None else _proved(proved)
     if made.checked is not None:
@@ -137,3 +147,4 @@ _KINDS: dict[type, Callable[[Any], Lines]] = {
 for _kind, _lines in _KINDS.items():
     implementation(Displayed._repr_html_, _kind)(partial(_as_html, _lines))
     implementation(Displayed._repr_markdown_, _kind)(partial(_as_markdown, _lines))
+implementation(Displayed.__str__, Certificate)(partial(_as_text, _of_certificate))

@@ -36,6 +36,7 @@ from dpaudit.tables.measures import Aggregate, Measure, Selection
 from dpaudit.tables.noise import CONFIDENCE, half_width, mean_reach, ratio_intervals
 from dpaudit.tables.schema import Kind
 
+_NO_INTERVAL = "an interval of values would need the rows between them, which are private"
 _LARGEST_WHOLE = 2**62
 _LARGEST_FLOAT = 2**53
 
@@ -362,10 +363,7 @@ class Mean(Sum):
         shape = self.of.shape
         width = float((shape.high - shape.low) * shape.step)
         most = min(off * rows / (few - half_width(under)), width)
-        return (
-            f"about {most:.3g} off for {few} rows, {off:.3g} for {rows}, {off / 10:.3g} for "
-            f"{10 * rows}"
-        )
+        return f"about {most:.3g} off for {few} rows, {off:.3g} for {rows}, half for twice that"
 
     def noise_unit(self, part: Part) -> str:
         """The step of the column for the sum; the number of rows has none."""
@@ -442,7 +440,7 @@ class Quantiles(Query):
         """The chosen candidates."""
         found = []
         for q, part in zip(self.at, parts, strict=True):
-            note = f"{_behind(self._rows_off(q, part))}, {CONFIDENCE:.0%}"
+            note = f"{_behind(self._rows_off(q, part))}, {CONFIDENCE:.0%}; {_NO_INTERVAL}"
             places = np.ravel(released[part.at]).tolist()
             for cell, chosen in zip(self._cells(), places, strict=True):
                 value = self.of.shape.of_steps(self.candidates[chosen])
@@ -610,7 +608,7 @@ def _around(
 
 
 def _behind(rows: float) -> str:
-    return f"at most {math.ceil(rows)} rows from the best rank"
+    return f"in rank at most {math.ceil(rows)} rows further off than the best candidate"
 
 
 def _root(square: int) -> float:

@@ -102,6 +102,11 @@ class Release:
     declaration: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.claim.risk is None and self.claim.epsilon == 0:
+            raise InputError(
+                "claim has epsilon = 0, with which all answers are noise; claim an ε above 0, such "
+                "as { epsilon = 1.0 }, or { advantage = 0.1 }, if that is meant."
+            )
         labels = [measure.at for measure in self.measures]
         names = [each.name for each in self.queries]
         for each in (names, labels):

@@ -1,4 +1,4 @@
-"""From a name to a certificate."""
+"""From a name to a certificate, and which files a command replaces."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, with_witness
 from dpaudit.certificate.certificate import SCHEMA_VERSION
 from dpaudit.project.targets import certified, find_target, parse_claim, parse_settings
+from dpaudit.workflow.verifying import is_journal
 
 _KIND = SCHEMA_VERSION.partition("/")[0]
 """With which the schemas of certificates begin."""
+_MOST_BYTES = 4_000_000_000
 
 
 def certify_target(
@@ -66,6 +68,31 @@ def certify_target(
     from dpaudit.workflow.rehearsing import with_rehearsal
 
     return with_rehearsal(certificate, target, data=data)
+
+
+def replaces(output: Path, *marks: str) -> bool:
+    """Tell whether a file is there that a command may replace: one that it can make again.
+
+    Args:
+        output: where the command is to write.
+        marks: of which each file of the kind that it writes holds one.
+
+    Raises:
+        InputError: if a file of another kind is there, or the certificate or the ledger of a run.
+    """
+    if not output.is_file() or not output.stat().st_size:
+        return False
+    content = files.read_bytes(output, what="output", limit=_MOST_BYTES)
+    if is_journal(output) or not any(each.encode() in content for each in marks):
+        raise InputError(
+            f"output {files.shown(output)} exists already, and this command does not write such a "
+            "file; give another file with -o."
+        )
+    if output.suffix == ".json" and content.lstrip().startswith(b"{"):
+        record = files.parse_json(content.decode(errors="replace"), what="output")
+        if str(record.get("schema")).startswith(_KIND):
+            _held(output)
+    return True
 
 
 def writer(output: Path) -> Callable[[Certificate], str]:

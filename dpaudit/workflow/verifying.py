@@ -78,7 +78,9 @@ def load_verified(path: Path | str, *, allow_work: bool = False) -> Certificate:
             "certify again."
         ) from None
     except InputError as error:
-        raise (_other_kind(Path(path)) or error) from None
+        said, name = str(error), files.shown(path)
+        named = error if name in said else type(error)(f"certificate {name}: {said}")
+        raise (_other_kind(Path(path)) or named) from None
 
 
 def _other_kind(path: Path) -> InputError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ _TRUST = (0.0, 1.0, 2.0, 4.0)
 _SPREAD = (1.0, 0.5, 0.25)
 """Of the prior deviation about it."""
 _LEAST_VARIANCE = 1e-6
+OUTSIDE: ContextVar[list[None] | None] = ContextVar("outside", default=None)
+"""Where an experiment marks each answer that its range cuts off; a deployment counts none."""
 
 
 def scale_answer(answer: Any, span: tuple[float, float]) -> float:
@@ -41,7 +44,10 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
     if own.ndim != 0:
         raise PublicError("answer has a shape; it must be one number.")
     low, high = span
-    return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
+    inside, marks = min(high, max(low, float(own))), OUTSIDE.get()
+    if marks is not None and inside != own:
+        marks.append(None)
+    return (inside - low) / (high - low) - 0.5
 
 
 @dataclass(frozen=True)

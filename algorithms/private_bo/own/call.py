@@ -6,6 +6,7 @@ it and certifies what it did. A caller who wants more than the one call works wi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ import numpy as np
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
+from dpaudit.base.numbers import plain, up
 from dpaudit.certificate import Certificate, SubjectRecord, certify, with_witness
 from dpaudit.ledger import FloatNoise, Ledger, with_ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import single_threaded
+from private_bo.own.agent import OUTSIDE
 from private_bo.own.answers import JointStudy, LocalStudy
 from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
@@ -60,10 +63,14 @@ class OptimisationResult:
 
     def __repr__(self) -> str:
         """The recommendation, whose data it rests on, and what the certificate states and found."""
-        units = f"{self.users} {self.certificate.plan.unit}{'s' * (self.users != 1)}"
-        rules = ", ".join(dict.fromkeys(each.rule for each in self.certificate.findings))
+        made = self.certificate
+        units = f"{self.users} {made.plan.unit}{'s' * (self.users != 1)}"
+        rules = ", ".join(dict.fromkeys(each.rule for each in made.findings))
         found = f" (findings: {rules})" if rules else ""
-        return f"best point {self.point}, from {units}; {self.certificate}{found}"
+        proved, told = made.guarantee, f"{made.verdict}: {made.subject.name}"
+        bound = "nothing" if proved is None else f"ε ≤ {up(proved.epsilon)}"
+        at = "" if proved is None else f" at δ = {plain(proved.delta)}"
+        return f"best point {self.point}, from {units}; {told}: {bound} is proved{at}{found}"
 
     def _repr_html_(self) -> str:
         """For notebooks: the same, above the table of the certificate."""
@@ -130,8 +137,9 @@ def optimise(
             outsourced trust the private rows.
         epsilon: of one user.
         trust: as for :func:`study`.
-        seed: makes an experiment that can be repeated, noise and all; None for a deployment, whose
-            noise comes from exact samplers (extra ``secure``).
+        seed: makes an experiment that can be repeated, noise and all, and that warns if answers
+            are outside of their range; None for a deployment, whose noise comes from exact
+            samplers (extra ``secure``).
         float_noise: whether a deployment's noise is drawn in floating point instead.
         **settings: as for :func:`study`.
 
@@ -148,8 +156,19 @@ def optimise(
     rng = np.random.default_rng(algorithm)
     drawn = None if seed is None else np.random.default_rng(noise)
     ledger = Ledger(made.plan(), rng=drawn, noise=FloatNoise() if float_noise else None)
-    with closing(ledger), single_threaded():
-        result = made.run(made.load(NUMBERED, rng) if people is None else people, ledger, rng)
+    outside: list[None] = []
+    token = OUTSIDE.set(None if seed is None else outside)
+    try:
+        with closing(ledger), single_threaded():
+            result = made.run(made.load(NUMBERED, rng) if people is None else people, ledger, rng)
+    finally:
+        OUTSIDE.reset(token)
+    if outside:
+        warnings.warn(
+            f"{len(outside)} answers were outside of {made.answers} and counted as its ends; give "
+            "their range, such as answers=(low, high).",
+            stacklevel=2,
+        )
     claim = made.claim()
     certificate = certify(
         made.plan(), subject=SubjectRecord(f"{trust} study"), claim=claim, delta=claim.delta,

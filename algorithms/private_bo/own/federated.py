@@ -74,7 +74,8 @@ class FederatedStudy(OwnStudy):
 
     def findings(self) -> tuple[Finding, ...]:
         """That the list of agents is public, as in DP-FTS-DE."""
-        return tuple(each for each in self.inner.findings() if each.rule == "public-weights")
+        inner = (each for each in self.inner.findings() if each.rule == "public-weights")
+        return (*super().findings(), *inner)
 
     def server(self, ledger: Ledger) -> Server:  # type: ignore[override]
         """The trusted server: it sees vectors, and shows broadcasts."""

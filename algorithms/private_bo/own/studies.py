@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PublicError
 from dpaudit.base.fields import Count, Interval, NonNegative, Rate
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Finding
 from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.base import Study
@@ -27,6 +29,7 @@ from private_bo.gp.types import Array, Bounded, between
 from private_bo.own.server import BoxSpace, LandmarkFeatures, Server, Space
 from private_bo.redacted_errors import NamedFunction, as_named
 
+_FINDINGS = FindingTable(__name__)
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
 _FAR = 1e3
@@ -158,6 +161,11 @@ class OwnStudy(Study):
     def invocations(self) -> Iterable[Invocation]:
         """Those of the published algorithm."""
         return self.inner.plan().invocations
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What becomes of answers outside of the range, where nobody stated one."""
+        usual = self.answers == OwnStudy.answers
+        return (*super().findings(), *([_FINDINGS("usual-range")] if usual else []))
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""

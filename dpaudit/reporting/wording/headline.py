@@ -216,7 +216,8 @@ def checked(certificate: Certificate) -> str:
     if made is None:
         return "No independent checker was asked."
     if made.epsilon is None:
-        return f"The independent checker {made}."
+        alone = " What is proved rests on the accountant alone." if certificate.guarantee else ""
+        return f"The independent checker {made}.{alone}"
     beyond = " Only the accountant proves the other points of the curve."
     return f"The independent checker, which trusts no accountant, {made}.{beyond}"
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -95,6 +96,8 @@ class Trainer(LedgerTraining):
         divisor: of noisy sums.
         clip_norm: of the next step, where it follows; without ``adaptive`` it changes nothing.
         taken: steps of this process.
+        lost: steps that are charged, and came after the checkpoint that ``fit`` goes on from, so
+            that the parameters have nothing of them.
         exceeded: whether the budget ended it.
 
     Raises:
@@ -155,7 +158,7 @@ class Trainer(LedgerTraining):
         self._loss, self._by_user = loss, examples.by_user
         self._adapt(adaptive, clip_norm)
         self._earlier = self.charged
-        self.taken, self.exceeded, self._broken = 0, False, False
+        self.taken, self.lost, self.exceeded, self._broken = 0, 0, False, False
         self._stream: Stream | None = None
         self._last: Floats | float = 0.0
         seed = validate.integer_at_least(0, seed=seed)
@@ -290,7 +293,8 @@ class Trainer(LedgerTraining):
         unit = self.declared[0].unit
         found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
         if self._earlier:
-            found.append(_found("steps-before", earlier=self._earlier))
+            lost = f", of which {self.lost} came after a checkpoint and are lost" * bool(self.lost)
+            found.append(_found("steps-before", earlier=self._earlier, lost=lost))
         return tuple(found)
 
     def _certified(self, wanted: Wanted) -> Certificate:
@@ -380,7 +384,7 @@ def fit(
         scheduler: of its rate, asked after each step.
         checkpoint: a file that parameters, optimizer and scheduler are written to, and read from
             where it is there; for a ledger with a journal. Steps after the last one stay charged,
-            and are not taken again.
+            and are not taken again; a warning says how many those are.
         every: steps from one checkpoint to the next.
         **settings: further ones of :class:`Trainer`.
 
@@ -444,6 +448,7 @@ class _Checkpoint:
         held = {name: each.state_dict() for name, each in self._states.items()}
         held["parameters"] = {name: each.detach() for name, each in trainer.parameters.items()}
         held["after"], held["clip_norm"] = self._journal.head, trainer.clip_norm
+        held["steps"] = trainer.charged - trainer.lost
         try:
             torch.save(held, content)
             content.seek(0)
@@ -510,6 +515,15 @@ class _Checkpoint:
         with torch.no_grad():
             for name, parameter in trainer.parameters.items():
                 parameter.copy_(held["parameters"][name])
+        # One of an older version does not say how many steps it has.
+        trainer.lost = trainer.charged - held.get("steps", trainer.charged)
+        if trainer.lost:
+            warnings.warn(
+                f"{trainer.charged} steps are charged, and {trainer.lost} of them are lost: they "
+                f"came after the checkpoint {files.shown(self._path)}, which a smaller every "
+                "writes more often.",
+                stacklevel=4,
+            )
 
     def _foreign(self, error: BaseException) -> InputError:
         return InputError(

@@ -32,15 +32,20 @@ def test_certified_exactly():
     assert certificate.guarantee.delta == 0.0
 
 
-def test_a_certificate_is_printed_in_one_line():
+def test_a_certificate_is_printed_in_a_few_lines():
     certificate = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0))
-    assert str(certificate) == (
-        "certified: tests:Answers: ε ≤ 1 is proved at δ = 0, where ε = 1, δ = 0 is claimed"
-    )
+    title, _, *facts = str(certificate).splitlines()
+    assert title == "✓ Certified: the plan: tests:Answers"
+    assert facts == [
+        "  verdict   certified, of the plan",
+        "  protects  one response (replace-one, local)",
+        "  claimed   ε = 1, δ = 0",
+        "  proved    ε = 1 at δ = 0",
+    ]
     nothing = Plan.of(gaussian_invocation(mechanism=Opaque("sketch", 1.0)))
-    assert str(certify(nothing, subject=SUBJECT, delta=1e-5)) == (
-        "unproven: tests:Answers: nothing is proved"
-    )
+    told = str(certify(nothing, subject=SUBJECT, delta=1e-5)).splitlines()
+    assert "  verdict   unproven, of the plan" in told
+    assert "  proved    nothing" in told
 
 
 def test_claim_exceeded_is_unproven_and_named():

@@ -82,11 +82,26 @@ def test_every_command_that_has_an_answer_gives_it_as_json_too():
         (("book", "status", "--datset=x"), "no option --datset; did you mean '--dataset'?"),
         (("list", "Gausian"), "name is 'Gausian'; did you mean 'gaussian'?"),
         (("keygen", "--zzz"), "there is no option --zzz; it must be one of --json, --no-password"),
+        (("verify", "--zzz"), " (see dpaudit verify --help)\n"),
+        (("list", "a", "b", "c"), "b c is more than the command takes; write dpaudit list [OPTI"),
+        (("audit", "a", "b"), "b is more than the command takes; write dpaudit audit [OPTIONS]"),
+        (("verify",), "Missing argument 'FILE'; write dpaudit verify [OPTIONS] FILE (see dpaudit "),
+        (("report", "c.json"), "Missing option '-o' / '--output' (see dpaudit report --help)\n"),
+        (("release", "--seed"), "'--seed' requires an argument; write it after the option.\n"),
+        (("calibrate", "laplace", "--accuracy", "x"), "'--accuracy': 'x' is not a number (see "),
+        (("init", "a", "--counts", "--library"), "dpaudit: --counts and --library are both given"),
     ],
 )
-def test_a_wrong_word_is_answered_with_the_nearest(words, said, capsys):
+def test_a_wrong_word_is_answered_with_what_would_be_right(words, said, capsys):
     assert _outcome([*words]) == 3
     assert said in capsys.readouterr().err
+
+
+def test_a_group_of_commands_alone_prints_its_help_and_no_error(capsys):
+    assert _outcome(["book"]) == 0
+    told = capsys.readouterr()
+    assert "Usage: dpaudit book" in told.out
+    assert told.err == ""
 
 
 # Whatever a command prints with --json follows the schema that it names, of docs/answers.json

@@ -314,6 +314,59 @@ def test_no_certificate_is_lost_without_a_word(call):
     assert Path("ran/certificate.json").read_text() == held
 
 
+WRITTEN = {
+    "report c.json -o r.html": "<html>",
+    "report c.json -o r.json": "{}",
+    "report c.json -o r.md": "# My notes",
+    "checker r.py": "print()",
+    "calibrate laplace --claim epsilon=1 -o r.toml": "[project]",
+    "book export -o r.csv": "name,age",
+    "book report -o r.html": "<html>",
+}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_a_file_that_can_be_made_again_is_replaced_and_no_other(call, command):
+    call("certify", plan(), "-o", "c.json")
+    call("book", "init")
+    words, name = command.split(), command.split()[-1]
+    call(*words).says(0, f"wrote {name}")
+    call(*words).says(0, f"replaced {name}")
+    Path(name).write_text(WRITTEN[command])
+    call(*words).refuses(f"output '{name}' exists already, and this command does not write such a")
+    assert Path(name).read_text() == WRITTEN[command]
+
+
+def test_no_record_of_a_run_is_replaced_by_a_report(call):
+    call("certify", plan(), "-o", "c.json")
+    call("run", "examples:Answers", "--data", "numbers", "--seed", 1, "-o", "ran")
+    held = Path("ran/certificate.json").read_text()
+    call("report", "c.json", "-o", "ran/certificate.json").refuses("the certificate of a run")
+    Path("ledger.json").write_bytes(Path("ran/ledger.jsonl").read_bytes())
+    call("report", "c.json", "-o", "ledger.json").refuses("does not write such a file")
+    assert Path("ran/certificate.json").read_text() == held
+
+
+def test_an_error_of_a_certificate_names_its_file(call):
+    call("certify", plan(), "-o", "c.json")
+    record = json.loads(Path("c.json").read_text())
+    del record["scope"], record["digest"]
+    Path("bad.json").write_text(json.dumps(record))
+    for command in (["verify", "bad.json"], ["report", "c.json", "bad.json", "-o", "r.html"]):
+        call(*command).refuses("certificate 'bad.json': certificate does not follow the schema: ")
+
+
+def test_what_the_checker_does_not_prove_is_said_with_what_it_means(call):
+    path = Path(plan())
+    path.write_text(re.sub(r"delta = .*", "", path.read_text()))
+    call("certify", path, "-o", "c.json")
+    call("verify", "c.json").says(0, "proves nothing: the rules prove no ε for normal at δ = 0")
+    call("checker", "checker.py")
+    done = subprocess.run([sys.executable, "checker.py", "c.json"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout.endswith("\n  so what the file states rests on its accountant alone\n")
+
+
 def test_a_finding_is_explained_or_near_ones_are_named(call):
     call("explain", "float-nois").refuses("did you mean 'float-noise'?")
     call("explain", "sampling").refuses("did you mean 'sampling-differs' or 'sampling-not-obs")

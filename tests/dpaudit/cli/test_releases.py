@@ -51,6 +51,35 @@ def test_a_release_says_that_its_loss_adds_up_and_a_second_one_is_charged_anew(t
     assert (tried.code, ADDS in tried.text) == (0, False)
 
 
+def test_the_published_numbers_are_the_last_that_is_printed(typed):
+    """Premises are counted, and the command that lists them is told and does."""
+    planned = typed("release", "visits.toml", "--plan")
+    planned.says(0, "dpaudit certify visits.toml lists them.")
+    assert planned.text.index("verdict") < planned.text.index("error (95 %)")
+    done = typed("release", "visits.toml", "-o", "out")
+    done.says(0, "premises of the proof: 1 not applicable", "dpaudit verify out/certificate.json")
+    assert done.text.index("wrote") < done.text.index("released from to")
+    assert "standing assumption" not in done.text + planned.text
+    for command in ("certify visits.toml", "verify out/certificate.json"):
+        typed(*command.split()).says(0, "enforced values within the sensitivity")
+
+
+@pytest.mark.parametrize("claim", ["epsilon = 0", "epsilon = 0.0, delta = 1e-6"])
+def test_a_claim_that_makes_noise_of_every_answer_is_refused(typed, claim):
+    Path("visits.toml").write_text(RELEASE.replace("epsilon = 1.0, delta = 1e-6", claim))
+    for command in (["release", "--plan"], ["certify"]):
+        typed(command[0], "visits.toml", *command[1:]).refuses(
+            "claim has epsilon = 0, with which all answers are noise; claim an ε above 0"
+        )
+
+
+def test_the_same_is_granted_to_whoever_says_it_by_an_advantage(typed):
+    Path("visits.toml").write_text(
+        RELEASE.replace("epsilon = 1.0, delta = 1e-6", "advantage = 0.1")
+    )
+    typed("release", "visits.toml", "--plan").says(0, "certified")
+
+
 def _warned_as_reported(certificate):
     """Every warning of the report, with what has to be decided."""
     found = certificate.all_findings

@@ -53,11 +53,24 @@ def test_a_list_of_points_and_own_records():
     )
     assert found.point.tolist() == [2.0]
     assert str(found) == (
-        f"best point [2.], from 80 users; {found.certificate} (findings: seeded-noise)"
+        "best point [2.], from 80 users; certified: local study: ε ≤ 4 is proved at δ = 0 "
+        "(findings: usual-range, seeded-noise)"
     )
-    assert f"{found.certificate.subject.name}: ε ≤ 4 is proved" in repr(found)
     assert found._repr_html_().startswith("<p>best point [2.], from 80 users; ")
     assert found._repr_html_().endswith(found.certificate._repr_html_())
+
+
+def test_answers_outside_of_the_usual_range_are_told_of(recwarn):
+    """Before a run what becomes of them; after an experiment how many there were."""
+    more = {"users": 6, "epsilon": 1.0}
+    assert "usual-range" in {each.rule for each in study(liking, BOX, **more).findings()}
+    for trust in ("local", "shuffle", "joint", "federated"):
+        with pytest.warns(UserWarning, match=r"were outside of \(0.0, 1.0\) and counted"):
+            optimise(lambda x, user: 7.0, BOX, trust=trust, seed=0, **more)
+    optimise(lambda x, user: 7.0, BOX, float_noise=True, **more)  # private: nobody is told
+    found = optimise(lambda x, user: 7.0, BOX, answers=(2, 10), seed=0, **more)
+    assert "usual-range" not in {each.rule for each in found.certificate.findings}
+    assert not recwarn.list
 
 
 def test_noise_is_exact_unless_said_otherwise():

@@ -35,6 +35,8 @@ from dpaudit.training import Adaptive, Trainer, fit
 from dpaudit.training.gradients.clipped import MARGIN
 from dpaudit.workflow.verifying import verify_file
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* steps are charged, and .* are lost")
+
 LIMIT = 1 - MARGIN
 POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=6, relation=ZeroOut())
 
@@ -338,14 +340,15 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     loss = cross_entropy_of(fresh)
     begun = Trainer(loss, fresh, data, ledger)
     assert begun.charged == 7
-    made = fit(loss, fresh, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
-    assert made.taken == 3
-    assert made.charged == 10
+    with pytest.warns(UserWarning, match=r"7 steps are charged, and 1 of them are lost"):
+        made = fit(loss, fresh, data, ledger, optimizer=optimizer, scheduler=rate, **settings)
+    assert (made.taken, made.lost, made.charged) == (3, 1, 10)
     assert rate.last_epoch == 9  # of the steps that the model has: 6 and 3
     ledger.close()
     certificate = made.certificate(1e-5)
     assert "training" not in certificate.run  # of the earlier steps nobody knows
-    assert "steps-before" in {each.rule for each in certificate.findings}
+    before = next(each for each in certificate.findings if each.rule == "steps-before")
+    assert before.message.startswith("7 steps were taken before by another trainer, of which 1 ")
     certificate.save(tmp_path / "certificate.json")
     verify_file(tmp_path / "certificate.json", ledger=journal)
     assert certificate.run["ledger"]["entries"] == 10  # the step too that was cut off
@@ -405,7 +408,9 @@ def test_an_older_checkpoint_goes_on_and_what_is_charged_stays(tmp_path):
         gone_on(tmp_path, kind=stopped(1), every=1)
     (tmp_path / "kept.pt").write_bytes(old)
     made = gone_on(tmp_path)
-    assert (made.taken, made.charged) == (1, 8)
+    assert (made.taken, made.lost, made.charged) == (1, 3, 8)
+    assert torch.load(tmp_path / "kept.pt", weights_only=True)["steps"] == 5
+    assert gone_on(tmp_path).lost == 3  # of the whole training
 
 
 def test_a_checkpoint_without_a_journal_is_refused(tmp_path):
