@@ -17,14 +17,14 @@ import numpy as np
 
 from dpaudit.base.errors import InputError
 from private_bo.federated.draws import (
-    fitted_on,
     kernel_root,
-    likeliest,
+    log_likelihoods,
     posterior_draws,
     standardised,
 )
 from private_bo.federated.settings import Broadcast, Settings, region_of_agent, region_of_point
-from private_bo.gp import Box, RandomFourierFeatures, SquaredExponential
+from private_bo.gp.features import RandomFourierFeatures
+from private_bo.gp.prior import Box, SquaredExponential
 from private_bo.gp.types import Array, Indices, read_only, single_threaded
 
 _AGENTS, _WORDS = 1, 4
@@ -103,11 +103,15 @@ class ProcessBound:
 
     def fitted_on(self, seen: int, initial: int) -> int:
         """How many observations the choice in force is made on, the first ones; 0 for none."""
-        return fitted_on(seen, initial, self.refit_every)
+        every = self.refit_every
+        return 0 if every is None else seen - (seen - initial) % every
 
     def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
         """Places of the length scale and the noise variance with the largest likelihood."""
-        return likeliest(points, targets, np.array(self.scales), np.array(self.variances))
+        scales, variances = np.array(self.scales), np.array(self.variances)
+        values = log_likelihoods(points, targets, scales, variances)
+        scale, variance = np.unravel_index(int(values.argmax()), values.shape)
+        return int(scale), int(variance)
 
 
 Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
