@@ -20,8 +20,7 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import FixedSizeSampling, PoissonSampling
+from dpaudit.plan import FixedSizeSampling, Invocation, PoissonSampling
 from private_bo.federated.agents import Histories
 from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast, Report, Weights
@@ -52,19 +51,6 @@ class Refusal(StrEnum):
     """The agent has been heard in this round; the first report counts."""
     WRONG_DIMENSION = "wrong dimension"
     NOT_FINITE = "not finite"
-
-
-@dataclass(frozen=True)
-class Release:
-    """How one round's joint vector is released.
-
-    Attributes:
-        mechanism: the noise.
-        at: label of its invocation in the plan.
-    """
-
-    mechanism: Gaussian
-    at: str
 
 
 @dataclass(eq=False)
@@ -146,13 +132,13 @@ class Server(Aggregator):
     claim protects; so the accounting does not depend on who answers.
 
     Attributes:
-        releases: mechanism and label of every round.
+        releases: the invocation of every round.
         sampling: how agents are sampled.
         clip: S; vectors are clipped to S/√P.
         ledger: where every round is sampled and released; the samples are as secret as its noise.
     """
 
-    releases: Sequence[Release]
+    releases: Sequence[Invocation]
     sampling: PoissonSampling | FixedSizeSampling
     clip: float
     ledger: Ledger

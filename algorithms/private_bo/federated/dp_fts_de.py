@@ -60,7 +60,6 @@ from private_bo.federated.algorithms import (
     CanaryTransport,
     FilteringTransport,
     InProcessTransport,
-    Release,
     Server,
     Transport,
     central_server,
@@ -334,33 +333,26 @@ class DPFTSDE(Federation, Study):
         """Standard deviation of the noise of each round, (T,)."""
         return np.asarray(self.noise_multiplier * self.sensitivity(self.noise_scaled_to))
 
-    @cached_property
-    def _stretches(self) -> tuple[tuple[int, int, Gaussian, float], ...]:
-        """Consecutive rounds that are alike: first, count, mechanism, sensitivity."""
-        factor = self.relation.contribution_factor
-        moved = factor * self.sensitivity(self.declared)
-        found, start = [], 0
+    def invocations(self) -> Iterator[Invocation]:
+        """One subsampled Gaussian of the joint vector for each stretch of rounds that are alike."""
+        moved = self.relation.contribution_factor * self.sensitivity(self.declared)
+        start = 0
         for pair, alike in groupby(zip(self.sigmas.tolist(), moved.tolist(), strict=True)):
             count = len(list(alike))
-            found.append((start, count, Gaussian(pair[0]), pair[1]))
-            start += count
-        return tuple(found)
-
-    def invocations(self) -> Iterator[Invocation]:
-        """One subsampled Gaussian of the joint vector for every round, with its own sensitivity."""
-        for start, count, mechanism, sensitivity in self._stretches:
+            last = start + count - 1
             yield self.invocation(
-                mechanism, sensitivity, count=count, sampling=self.scheme, at=_label(start, count)
+                Gaussian(pair[0]),
+                pair[1],
+                count=count,
+                sampling=self.scheme,
+                at=f"iterations {start} to {last}" if count > 1 else f"iteration {start}",
             )
+            start += count
 
     @cached_property
-    def releases(self) -> tuple[Release, ...]:
-        """How each round is released."""
-        return tuple(
-            Release(mechanism, _label(start, count))
-            for start, count, mechanism, _ in self._stretches
-            for _ in range(count)
-        )
+    def releases(self) -> tuple[Invocation, ...]:
+        """The invocation of which each round's release is one."""
+        return tuple(each for each in self.invocations() for _ in range(each.count))
 
     @cached_property
     def published_loss(self) -> float:
@@ -622,7 +614,3 @@ class DPFTS(DPFTSDE):
     """DP-FTS: one region, the whole domain (Section 3.1). Fields as in :class:`DPFTSDE`."""
 
     regions: OneRegion = 1
-
-
-def _label(start: int, count: int) -> str:
-    return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"
