@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -90,23 +90,49 @@ class TabledObjective(Checked, Objective):
         return self.table
 
 
-class EvaluatedObjective(Objective):
-    """An objective that is costly: a point is evaluated when first asked for, and then kept.
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An agent's private data, in two parts.
 
-    An evaluation depends on the point alone, so values do not depend on the order of questions.
+    Attributes:
+        inputs: to learn from, (n, features).
+        labels: of them, (n,).
+        held_inputs: to be judged by, (m, features).
+        held_labels: of them, (m,).
     """
 
-    def __init__(self) -> None:
-        self._known: dict[int, float] = {}
+    inputs: Array = field(repr=False)
+    labels: Indices = field(repr=False)
+    held_inputs: Array = field(repr=False)
+    held_labels: Indices = field(repr=False)
 
-    @abstractmethod
-    def evaluate(self, index: int) -> float:
-        """The value at a point; deterministic."""
+
+@dataclass(frozen=True, eq=False)
+class TunedObjective(Objective):
+    """A score of a model by its hyperparameters: a point is scored when first asked for, and kept.
+
+    A score depends on the point alone, so values do not depend on the order of questions.
+
+    Attributes:
+        domain: the points, (G, d).
+        split: the agent's data.
+        score: of the data and a point; deterministic.
+    """
+
+    domain: Array = field(repr=False)
+    split: Split
+    score: Callable[[Split, Array], float]
+    _known: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        """G, the number of points."""
+        return len(self.domain)
 
     def value(self, index: int) -> float:
-        """The value, evaluated when first asked for."""
+        """The score, computed when first asked for."""
         if index not in self._known:
-            self._known[index] = self.evaluate(index)
+            self._known[index] = self.score(self.split, self.domain[index])
         return self._known[index]
 
 
@@ -181,11 +207,6 @@ class FederatedProblem(Checked):
         """G, the number of points."""
         return int(self.domain.shape[0])
 
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates."""
-        return int(self.domain.shape[1])
-
     def value(self, agent: int, index: int) -> float:
         """An agent's objective at a point, without noise.
 
@@ -226,7 +247,7 @@ class FederatedProblem(Checked):
         The first use evaluates every point of every agent, in as many processes as there are
         processors where that is costly.
         """
-        costly = any(isinstance(each, EvaluatedObjective) for each in self.objectives)
+        costly = any(isinstance(each, TunedObjective) for each in self.objectives)
         return read_only(np.stack(self._rows((os.cpu_count() or 1) if costly else 1)))
 
     @cached_property
@@ -363,54 +384,19 @@ _C, _GAMMA = (1e-4, 10.0), (0.01, 10.0)
 _PENALTY, _STEP, _EPOCHS = (1e-6, 1.0), (1e-3, 1.0), (1, 32)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """An agent's private data, in two parts.
+def area_of_machine(split: Split, place: Array) -> float:
+    """Area under the ROC curve on the held half, of a support vector machine with C and γ."""
+    from sklearn import config_context
+    from sklearn.svm import SVC
 
-    Attributes:
-        inputs: to learn from, (n, features).
-        labels: of them, (n,).
-        held_inputs: to be judged by, (m, features).
-        held_labels: of them, (m,).
-    """
-
-    inputs: Array = field(repr=False)
-    labels: Indices = field(repr=False)
-    held_inputs: Array = field(repr=False)
-    held_labels: Indices = field(repr=False)
-
-
-class _Tuning(EvaluatedObjective):
-    """A score of a model as a function of its hyperparameters."""
-
-    def __init__(self, domain: Array, split: Split) -> None:
-        super().__init__()
-        self._domain = domain
-        self._split = split
-
-    @property
-    def size(self) -> int:
-        """G, the number of points."""
-        return len(self._domain)
-
-
-class _LandmineField(_Tuning):
-    """Area under the ROC curve of a support vector machine with C and γ."""
-
-    def evaluate(self, index: int) -> float:
-        """On the field's held-out half."""
-        from sklearn import config_context
-        from sklearn.svm import SVC
-
-        split = self._split
-        penalty, gamma = self._domain[index]
-        machine = SVC(C=_between(*_C, penalty), gamma=_between(*_GAMMA, gamma))
-        # Checks of data that were checked when they were read take as long as a fit.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            machine.fit(split.inputs, split.labels)
-            # The order of the decision function is all that the area depends on.
-            score = machine.decision_function(split.held_inputs)
-        return area_under_roc(score, split.held_labels)
+    penalty, gamma = place
+    machine = SVC(C=_between(*_C, penalty), gamma=_between(*_GAMMA, gamma))
+    # Checks of data that were checked when they were read take as long as a fit.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        machine.fit(split.inputs, split.labels)
+        # The order of the decision function is all that the area depends on.
+        score = machine.decision_function(split.held_inputs)
+    return area_under_roc(score, split.held_labels)
 
 
 def area_under_roc(scores: Array, positive: Indices) -> float:
@@ -427,26 +413,22 @@ def area_under_roc(scores: Array, positive: Indices) -> float:
     return above / (hits * others)
 
 
-class _Writer(_Tuning):
-    """Accuracy of a logistic regression with L2 penalty, step size and number of epochs."""
+def accuracy_of_classifier(split: Split, place: Array) -> float:
+    """Accuracy of a logistic regression on the held half; L2 penalty, step size and epochs."""
+    from sklearn.linear_model import SGDClassifier
 
-    def evaluate(self, index: int) -> float:
-        """On the writer's held-out half."""
-        from sklearn.linear_model import SGDClassifier
-
-        split = self._split
-        penalty, step, epochs = self._domain[index]
-        model = SGDClassifier(
-            loss="log_loss",
-            alpha=_between_logs(*_PENALTY, penalty),
-            learning_rate="constant",
-            eta0=_between_logs(*_STEP, step),
-            max_iter=round(_between_logs(*_EPOCHS, epochs)),
-            tol=None,
-            random_state=0,
-        )
-        model.fit(split.inputs, split.labels)
-        return float(np.mean(model.predict(split.held_inputs) == split.held_labels))
+    penalty, step, epochs = place
+    model = SGDClassifier(
+        loss="log_loss",
+        alpha=_between_logs(*_PENALTY, penalty),
+        learning_rate="constant",
+        eta0=_between_logs(*_STEP, step),
+        max_iter=round(_between_logs(*_EPOCHS, epochs)),
+        tol=None,
+        random_state=0,
+    )
+    model.fit(split.inputs, split.labels)
+    return float(np.mean(model.predict(split.held_inputs) == split.held_labels))
 
 
 def _between(low: float, high: float, share: float) -> float:
@@ -484,7 +466,8 @@ def landmines(
     for inputs, labels in _landmine_fields(file):
         halves = train_test_split(inputs, labels, test_size=0.5, stratify=labels, random_state=seed)
         inputs, held_inputs, labels, held_labels = halves
-        fields.append(_LandmineField(domain, Split(inputs, labels, held_inputs, held_labels)))
+        split = Split(inputs, labels, held_inputs, held_labels)
+        fields.append(TunedObjective(domain, split, area_of_machine))
     return FederatedProblem("landmines", domain, tuple(fields))
 
 
@@ -539,8 +522,8 @@ def digits(
         InputError: if an argument is out of range, or leaves an agent fewer than 6 images or only
             one digit to learn from.
 
-    >>> digits(agents=5).dimension
-    3
+    >>> digits(agents=5).domain.shape
+    (512, 3)
     """
     from sklearn.datasets import load_digits
 
@@ -562,7 +545,7 @@ def digits(
                 "fewer agents or a larger concentration."
             )
         split = Split(images[learn], labels[learn], images[held], labels[held])
-        writers.append(_Writer(domain, split))
+        writers.append(TunedObjective(domain, split, accuracy_of_classifier))
     return FederatedProblem("digits", domain, tuple(writers))
 
 
