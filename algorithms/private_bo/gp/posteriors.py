@@ -359,17 +359,13 @@ class NystromPosterior:
 
     Attributes:
         embedding: the features.
-        factor: L, lower triangular, (m, m).
         whitened: L⁻¹ φ̃(x) of every point, (m, n): column x_τ holds u_{·τ}.
         variance: σ̃²(x) = k(x, x) - ‖φ̃‖² + λ φ̃ᵀ Ṽ⁻¹ φ̃ of every point, (n,), >= 0.
-        noise_variance: λ.
     """
 
     embedding: NystromEmbedding
-    factor: Array
     whitened: Array
     variance: Array
-    noise_variance: float
 
     @classmethod
     def fit(
@@ -390,7 +386,7 @@ class NystromPosterior:
         regulariser = positive(noise_variance=noise_variance)
         if embedding.dimension == 0:
             empty = np.empty((0, embedding.residual.size))
-            return cls(embedding, np.empty((0, 0)), empty, embedding.residual, regulariser)
+            return cls(embedding, empty, embedding.residual)
         played = np.flatnonzero(counts)
         weights: Array = np.sqrt(counts[played].astype(np.float64))
         weighted = embedding.features[played] * weights[:, np.newaxis]
@@ -400,12 +396,4 @@ class NystromPosterior:
         whitened = dtrsm(1.0, factor, embedding.features.T, lower=1)
         explained = np.einsum("ij,ij->j", whitened, whitened)
         variance = embedding.residual + regulariser * explained
-        return cls(embedding, factor, whitened, variance, regulariser)
-
-    def solve(self, right: Array) -> Array:
-        """Ṽ⁻¹ ``right`` for a vector (m,) or a matrix (m, k) of right-hand sides."""
-        from scipy.linalg import cho_solve
-
-        if self.embedding.dimension == 0:
-            return np.zeros_like(right)
-        return np.asarray(cho_solve((self.factor, True), right, check_finite=False))
+        return cls(embedding, whitened, variance)
