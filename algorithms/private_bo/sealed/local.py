@@ -163,7 +163,7 @@ class LocalStudy(SealedProblem, answers.LocalStudy):
         return SealedDevice(self, user, ledger, rng)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SealedDevice(answers.Device):
     """Makes handles of a user's answer in place of numbers; attributes as in the base."""
 
