@@ -48,7 +48,7 @@ class Panel:
 
     Attributes:
         letter: as in the paper.
-        source: name of the problem, a key of ``private_bo.problems.sources.SOURCES``.
+        source: name of the problem.
         epsilon: ε of the private algorithms; None for the non-private ones on heavy tails.
         title: what the panel shows.
     """
