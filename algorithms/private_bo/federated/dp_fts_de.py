@@ -523,13 +523,8 @@ class DPFTSDE(Federation, Study):
         """
         if not isinstance(data, dict) or set(data) != _PRESENT:
             raise InputError("data must be a table with the fields 'agent' and 'present'.")
-        agent = validate.integer_at_least(0, agent=data["agent"])
-        if agent >= self.agents or not isinstance(data["present"], bool):
-            raise InputError(
-                f"agent is {agent} and present {data['present']!r}; there are {self.agents} "
-                "agents, and present must be true or false."
-            )
-        return agent, data["present"]
+        agent = validate.integer_at_least(0, self.agents - 1, agent=data["agent"])
+        return agent, validate.instance(bool, present=data["present"])
 
     # -- neighbours ------------------------------------------------------------------------------
 

@@ -214,9 +214,7 @@ class FederatedProblem(Checked):
             InputError: if there is no such agent or point.
         """
         objective = self._objective(agent)
-        if not 0 <= index < self.size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self.size - 1}.")
-        return objective.value(int(index))
+        return objective.value(validate.integer_at_least(0, self.size - 1, index=index))
 
     def observe(self, agent: int, index: int, rng: np.random.Generator) -> float:
         """What an agent observes at a point: its objective and, if there is any, noise.
@@ -268,9 +266,7 @@ class FederatedProblem(Checked):
         return in_parallel(_values_of, ((each,) for each in self.objectives), workers)
 
     def _objective(self, agent: int) -> Objective:
-        if not 0 <= agent < self.agents:
-            raise InputError(f"agent is {agent!r}; it must be from 0 to {self.agents - 1}.")
-        return self.objectives[int(agent)]
+        return self.objectives[validate.integer_at_least(0, self.agents - 1, agent=agent)]
 
 
 @dataclass(frozen=True)
@@ -290,8 +286,7 @@ class ZeroedAgent(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.agent >= self.problem.agents:
-            raise InputError(f"agent is {self.agent}; it must be below {self.problem.agents}.")
+        validate.integer_at_least(0, self.problem.agents - 1, agent=self.agent)
 
 
 @dataclass(frozen=True, eq=False)

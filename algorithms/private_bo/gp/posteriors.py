@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from dpaudit.base.errors import InputError
-from dpaudit.base.validate import integer_at_least, open_fraction, positive
+from dpaudit.base.validate import finite, integer_at_least, open_fraction, positive
 from private_bo.gp.prior import FiniteDomain, Kernel
 from private_bo.gp.types import Array, Indices, read_only
 
@@ -137,10 +137,8 @@ class FinitePosterior(ABC):
         Raises:
             InputError: if there is no such point or ``y`` is not finite; nothing is changed.
         """
-        if not 0 <= index < self._size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self._size - 1}.")
-        if not math.isfinite(y):
-            raise InputError(f"y is {y!r}; it must be a finite number.")
+        integer_at_least(0, self._size - 1, index=index)
+        finite(y=y)
         variance = float(self._variance[index])
         deviation = math.sqrt(variance + self._noise_variance)
         residual = (y - float(self._mean[index])) / deviation

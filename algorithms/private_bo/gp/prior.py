@@ -19,7 +19,15 @@ import numpy as np
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Interval, Positive
 from dpaudit.base.validate import integer_at_least, positive, real_array
-from private_bo.gp.types import Array, Indices, array_of, point_set, point_sets, read_only
+from private_bo.gp.types import (
+    Array,
+    Indices,
+    array_of,
+    point_set,
+    point_sets,
+    points_of,
+    read_only,
+)
 
 _LARGEST_NU = 100.0
 
@@ -191,13 +199,8 @@ class ARD(Checked, Kernel):
         return self.kernel.diagonal(self._scaled(X))
 
     def _scaled(self, X: Array) -> Array:
-        points = point_set(X=X)
-        if points.shape[1] != len(self.length_scales):
-            raise InputError(
-                f"length_scales has {len(self.length_scales)} entries; it must have one for each "
-                f"of the {points.shape[1]} coordinates."
-            )
-        return np.asarray(points / np.array(self.length_scales))
+        scales = np.array(self.length_scales)
+        return np.asarray(points_of(len(scales), X=X) / scales)
 
 
 @dataclass(frozen=True, eq=False)

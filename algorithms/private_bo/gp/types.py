@@ -55,18 +55,29 @@ def point_set(**field: Any) -> Array:
     return points
 
 
+def points_of(dimensions: int, **field: Any) -> Array:
+    """The value as points of so many coordinates, (n, d).
+
+    Raises:
+        InputError: if it is no such array.
+    """
+    points = point_set(**field)
+    if points.shape[1] != dimensions:
+        (name,) = field
+        raise InputError(
+            f"{name} has points of dimension {points.shape[1]}; they must be of {dimensions}."
+        )
+    return points
+
+
 def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
     """Both as point sets, (n, d) and (m, d).
 
     Raises:
         InputError: if one is none, or their points have different dimensions.
     """
-    left, right = point_set(X=X), point_set(Y=Y)
-    if left.shape[1] != right.shape[1]:
-        raise InputError(
-            f"Y has points of dimension {right.shape[1]}; it must have those of X, {left.shape[1]}."
-        )
-    return left, right
+    left = point_set(X=X)
+    return left, points_of(left.shape[1], Y=Y)
 
 
 def read_only(array: Array) -> Array:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from numbers import Integral
 from typing import Annotated
 
 import numpy as np
@@ -83,13 +82,7 @@ class AnswerDesk(Checked):
             InputError: if there is no such row, it has been measured already, or its output is no
                 finite number.
         """
-        asked: object = row  # callers without a type checker may ask anything
-        whole = isinstance(asked, Integral) and not isinstance(asked, bool | np.bool_)
-        if not whole or not 0 <= row < self.size:
-            raise InputError(
-                f"row is {row!r}; it must be a whole number from 0 to {self.size - 1}."
-            )
-        number = int(row)
+        number = validate.integer_at_least(0, self.size - 1, row=row)
         if number in self._asked:
             raise InputError(f"row is {number}, which has been measured; ask for another row.")
         output = validate.finite(output=self.measure(number))

@@ -21,7 +21,7 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data
-from private_bo.gp.types import Array, point_set
+from private_bo.gp.types import Array, point_set, points_of
 from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.modeller import AnswerDesk, Belief, Hyperparameters, InputModel
 from private_bo.own.agent import scale_answer
@@ -121,9 +121,8 @@ class OutsourcedStudy(OwnStudy):
         return OutsourcedModeller(release, self.queries, noise, self.answers, rng)
 
     def _scaled(self, rows: Any) -> Array:
-        places = point_set(rows=validate.private([_place(row) for row in rows]))
-        if places.shape[1] != (wide := self.space.dimensions):
-            raise InputError(f"rows has {places.shape[1]} columns; the box has {wide} coordinates.")
+        held = validate.private([_place(row) for row in rows])
+        places = points_of(self.space.dimensions, rows=held)
         middle, half = self.space.bounds.mean(axis=1), np.diff(self.space.bounds)[:, 0] / 2
         radius = self.protected * np.sqrt(self.space.dimensions)
         # A norm of exactly the bound may exceed it by rounding.

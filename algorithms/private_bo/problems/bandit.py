@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
+from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Finite, Natural, Positive
 from private_bo.gp import FiniteDomain, Kernel
@@ -104,8 +105,7 @@ class Arms(Checked):
         Raises:
             InputError: if there is no such point, or nobody is left to ask about it.
         """
-        if not 0 <= index < self.domain.size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self.domain.size - 1}.")
+        validate.integer_at_least(0, self.domain.size - 1, index=index)
         return self.rewards.respond(index, rng)
 
     def reset(self) -> None:

@@ -109,7 +109,7 @@ def test_wrong_table(table: list[object]) -> None:
 @pytest.mark.parametrize(("agent", "index"), [(-1, 0), (1, 0), (0, -1), (0, 2)])
 def test_unknown_agent_or_point(agent: int, index: int) -> None:
     problem = FederatedProblem.tabled("t", GRID, [[0, 1]])
-    with pytest.raises(InputError, match="it must be from 0 to"):
+    with pytest.raises(InputError, match="it must be an integer of at least 0"):
         problem.observe(agent, index, np.random.default_rng(0))
 
 
