@@ -255,13 +255,6 @@ def benchmark_features(name: str) -> FeatureMap:
     return AdditiveFeatures(part, domain.dimensions)
 
 
-def _feature_map(**given: Any) -> FeatureMap:
-    ((name, value),) = given.items()
-    if not isinstance(value, FeatureMap):
-        raise InputError(f"{name} is {value!r:.60}; it must be a FeatureMap.")
-    return value
-
-
 @dataclass(frozen=True)
 class PrivateApproximateGPUCB(Study):
     """Base: approximate GP-UCB with changing decision sets, from noisy sums over users.
@@ -304,7 +297,9 @@ class PrivateApproximateGPUCB(Study):
     delta: OpenProbability = 0.1
     steps: Count = 1024
     reward_range: Interval = (0.0, 1.0)
-    feature_map: Annotated[FeatureMap, _feature_map] = field(default_factory=default_features)
+    feature_map: Annotated[FeatureMap, partial(validate.instance, FeatureMap)] = field(
+        default_factory=default_features
+    )
     noise: Noise = Noise.TIGHT
     matrix_weight: NonNegative = FREE_WEIGHT
     centred: bool = True
