@@ -21,11 +21,7 @@ from private_bo.gp.types import Array
 
 
 def trial_numbers(trials: int, seed: int, workers: int) -> tuple[int, int, int]:
-    """The numbers that every experiment takes, checked.
-
-    Raises:
-        InputError: if ``trials`` or ``workers`` is no positive integer, or ``seed`` is negative.
-    """
+    """The numbers that every experiment takes, checked."""
     return (
         validate.integer_at_least(1, trials=trials),
         validate.integer_at_least(0, seed=seed),
@@ -90,11 +86,7 @@ def made_folder(folder: Path, *, new: bool = False) -> Path:
 
 
 def save(folder: Path, name: str, text: str, record: Mapping[str, Any]) -> None:
-    """Write ``name.md`` and ``name.json``.
-
-    Raises:
-        InputError: if the folder cannot be made or written.
-    """
+    """Write ``name.md`` and ``name.json``."""
     made_folder(folder)
     files.write(folder / f"{name}.md", text)
     files.write(folder / f"{name}.json", files.pretty_json(dict(record)))

@@ -85,11 +85,7 @@ class Federation(Settings):
     def team(
         self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
     ) -> Agents:
-        """The agents of these numbers (all of them by default) in this process.
-
-        Raises:
-            InputError: if a sub-region holds no point of the problem's grid.
-        """
+        """The agents of these numbers (all of them by default) in this process."""
         chosen = list(range(self.agents) if numbers is None else numbers)
         generators = [streams.agent(number) for number in chosen]
         return Agents(AgentModel(self, problem.domain), problem.observe, chosen, generators)
@@ -516,11 +512,7 @@ class DPFTSDE(Federation, Study):
         return np.stack(releases).reshape(len(releases), self.regions, -1)[:, :, 0]
 
     def canary(self, data: Any) -> tuple[int, bool]:
-        """Which agent is the canary, and whether it is present, from a JSON value.
-
-        Raises:
-            InputError: if the data are malformed.
-        """
+        """Which agent is the canary, and whether it is present, from a JSON value."""
         if not isinstance(data, dict) or set(data) != _PRESENT:
             raise InputError("data must be a table with the fields 'agent' and 'present'.")
         agent = validate.integer_at_least(0, self.agents - 1, agent=data["agent"])

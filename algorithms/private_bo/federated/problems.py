@@ -69,9 +69,6 @@ class TabledObjective(Checked, Objective):
 
     Attributes:
         table: its values, (G,); a read-only copy is kept.
-
-    Raises:
-        InputError: if the table is empty, not a vector or not finite.
     """
 
     table: Annotated[Array, array_of("G")] = field(repr=False)
@@ -183,11 +180,7 @@ class FederatedProblem(Checked):
     def tabled(
         cls, name: str, domain: Array, table: Iterable[Iterable[float]], noise: float = 0.0
     ) -> FederatedProblem:
-        """A problem whose objectives are the rows of a table (N, G).
-
-        Raises:
-            InputError: as for the class, or if a row is not finite.
-        """
+        """A problem whose objectives are the rows of a table (N, G)."""
         rows = tuple(TabledObjective(np.asarray(row)) for row in table)
         return cls(name, domain, rows, noise)
 
@@ -208,11 +201,7 @@ class FederatedProblem(Checked):
         return int(self.domain.shape[0])
 
     def value(self, agent: int, index: int) -> float:
-        """An agent's objective at a point, without noise.
-
-        Raises:
-            InputError: if there is no such agent or point.
-        """
+        """An agent's objective at a point, without noise."""
         objective = self._objective(agent)
         return objective.value(validate.integer_at_least(0, self.size - 1, index=index))
 
@@ -223,19 +212,12 @@ class FederatedProblem(Checked):
             agent: 0 <= agent < N.
             index: row number of the point, 0 <= index < G.
             rng: the agent's own source of noise; untouched where ``noise`` is 0.
-
-        Raises:
-            InputError: if there is no such agent or point.
         """
         value = self.value(agent, index)
         return value + self.noise * float(rng.standard_normal()) if self.noise else value
 
     def values(self, agent: int) -> Array:
-        """An agent's objective at all points, (G,), for evaluation only.
-
-        Raises:
-            InputError: if there is no such agent.
-        """
+        """An agent's objective at all points, (G,), for evaluation only."""
         return self._objective(agent).values()
 
     @cached_property
@@ -276,9 +258,6 @@ class ZeroedAgent(Checked):
     Attributes:
         problem: with the agent.
         agent: whose vectors are taken for zero in every round.
-
-    Raises:
-        InputError: if there is no such agent.
     """
 
     problem: FederatedProblem

@@ -86,9 +86,6 @@ class FinitePosterior(ABC):
             kernel: the prior covariance.
             noise_variance: λ > 0, the variance of the likelihood (the regulariser).
             storage: what to keep; see :class:`Storage`.
-
-        Raises:
-            InputError: if ``noise_variance`` is not positive or the kernel does not fit the domain.
         """
         if storage is Storage.AUTOMATIC:
             small = domain.size <= _LARGEST_DENSE_DOMAIN
@@ -214,11 +211,7 @@ class _RowPosterior(FinitePosterior):
 
 
 def variance_ratio(accuracy: float) -> float:
-    """ρ = (1 + ε̃)/(1 - ε̃): an ε̃-accurate dictionary has σ̃² within a factor ρ of σ².
-
-    Raises:
-        InputError: if ``accuracy`` ε̃ (not a privacy parameter) is outside (0, 1).
-    """
+    """ρ = (1 + ε̃)/(1 - ε̃): an ε̃-accurate dictionary has σ̃² within a factor ρ of σ²."""
     value = open_fraction(accuracy=accuracy)
     return (1.0 + value) / (1.0 - value)
 
@@ -230,9 +223,6 @@ def oversampling(accuracy: float, horizon: int, confidence: float) -> float:
         accuracy: ε̃ in (0, 1), the accuracy of the dictionary (not a privacy parameter).
         horizon: T >= 1, the number of embeddings.
         confidence: δ in (0, 1), the probability that one of them is not accurate.
-
-    Raises:
-        InputError: if an argument is outside its range.
 
     >>> round(oversampling(accuracy=0.1, horizon=1000, confidence=0.1), 1)
     7770.9
@@ -375,9 +365,6 @@ class NystromPosterior:
             embedding: features of the n points.
             counts: how often each point has been played, (n,).
             noise_variance: λ > 0.
-
-        Raises:
-            InputError: if ``noise_variance`` is not positive.
         """
         from scipy.linalg.blas import dtrsm
 

@@ -175,9 +175,6 @@ class ARD(Checked, Kernel):
         kernel: k, usually of length scale 1.
         length_scales: l, one positive number a coordinate.
 
-    Raises:
-        InputError: if a length scale is not positive.
-
     >>> ARD(SquaredExponential(1.0), (1.0, 2.0))(np.zeros((1, 2)), np.array([[0.0, 2.0]]))
     array([[0.60653066]])
     """
@@ -270,9 +267,6 @@ class FiniteDomain(Checked):
     Attributes:
         points: the points, (n, d), n >= 1; a read-only copy is kept.
 
-    Raises:
-        InputError: if ``points`` is empty, not two-dimensional or not finite.
-
     >>> FiniteDomain.grid(4).points.ravel()
     array([0.25, 0.5 , 0.75, 1.  ])
     >>> FiniteDomain.grid(2, dimensions=2).points.tolist()
@@ -298,9 +292,6 @@ class FiniteDomain(Checked):
         Args:
             per_axis: m >= 1, the number of values of each coordinate.
             dimensions: d >= 1; the grid has m^d points.
-
-        Raises:
-            InputError: if an argument is not a positive integer.
         """
         count = integer_at_least(1, per_axis=per_axis)
         depth = integer_at_least(1, dimensions=dimensions)
@@ -407,9 +398,6 @@ class Ball(FeatureDomain):
     Attributes:
         radius: of the ball.
         dimensions: d.
-
-    Raises:
-        InputError: if a field is not positive.
     """
 
     radius: Positive = 2.0
@@ -445,9 +433,6 @@ class Box(FeatureDomain):
     Attributes:
         side: (low, high), of every coordinate.
         dimensions: d.
-
-    Raises:
-        InputError: if ``side`` is no interval or d is not positive.
     """
 
     side: Interval = (0.0, 1.0)

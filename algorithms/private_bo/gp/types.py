@@ -41,11 +41,7 @@ def array_of(*axes: str) -> Callable[..., Array]:
 
 
 def point_set(**field: Any) -> Array:
-    """The value as a finite float array of shape (n, d), one point a row.
-
-    Raises:
-        InputError: if it is not a two-dimensional array of finite numbers.
-    """
+    """The value as a finite float array of shape (n, d), one point a row."""
     points = real_array(**field)
     if points.ndim != 2:
         (name,) = field
@@ -56,11 +52,7 @@ def point_set(**field: Any) -> Array:
 
 
 def points_of(dimensions: int, **field: Any) -> Array:
-    """The value as points of so many coordinates, (n, d).
-
-    Raises:
-        InputError: if it is no such array.
-    """
+    """The value as points of so many coordinates, (n, d)."""
     points = point_set(**field)
     if points.shape[1] != dimensions:
         (name,) = field
@@ -71,11 +63,7 @@ def points_of(dimensions: int, **field: Any) -> Array:
 
 
 def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Both as point sets, (n, d) and (m, d).
-
-    Raises:
-        InputError: if one is none, or their points have different dimensions.
-    """
+    """Both as point sets, (n, d) and (m, d)."""
     left = point_set(X=X)
     return left, points_of(left.shape[1], Y=Y)
 

@@ -229,11 +229,7 @@ Channel: TypeAlias = Callable[[str, Any], float]
 
 
 def clear_channel(user: str, reward: float) -> float:
-    """The channel of the non-private algorithms: the learner sees the reward.
-
-    Raises:
-        InputError: if it is not a finite number.
-    """
+    """The channel of the non-private algorithms: the learner sees the reward."""
     try:
         if math.isfinite(reward):
             return reward

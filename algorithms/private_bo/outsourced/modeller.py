@@ -40,9 +40,6 @@ class Release(Checked):
     Attributes:
         points: the transformed rows Z (n, r), read-only.
         noise_variance: public variance of the noise in each entry; 0 if none was added.
-
-    Raises:
-        InputError: if ``points`` is no matrix of finite numbers or the variance is negative.
     """
 
     points: Annotated[Array, array_of("n", "r")] = field(repr=False)

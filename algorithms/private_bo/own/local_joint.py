@@ -182,11 +182,7 @@ class LocalJointServer(Server):
         return float(np.clip(self._near / self._reports, _LEAST, 1.0))
 
     def tell(self, report: Report) -> None:  # type: ignore[override]
-        """Count a report.
-
-        Raises:
-            InputError: if it answers no question that waits, or has no such level.
-        """
+        """Count a report."""
         validate.instance(Report, report=report)
         levels, (low, high) = self.levels, self.answers
         validate.integer_at_least(0, levels.law.k - 1, level=report.level)

@@ -70,11 +70,7 @@ class Space(Checked, ABC):
         return np.asarray(self.candidates[int(values.argmax())])
 
     def unit(self, X: Array) -> Array:
-        """The rows of ``X`` (n, d) in units of the bounds: the space is within the unit cube.
-
-        Raises:
-            InputError: if they are no finite points of d coordinates.
-        """
+        """The rows of ``X`` (n, d) in units of the bounds: the space is within the unit cube."""
         points = points_of(self.dimensions, X=X)
         low, high = self.bounds.T
         return np.asarray((points - low) / np.where(high > low, high - low, 1.0))
@@ -302,11 +298,7 @@ class LandmarkFeatures(Checked, FeatureMap):
         return self(self.domain.candidates)
 
     def chosen(self, options: Array, theta: Array, place: Array) -> tuple[int, float]:
-        """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel.
-
-        Raises:
-            InputError: if the options are no points of the space's dimension.
-        """
+        """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel."""
         if options.ndim != 2 or not len(options):
             raise InputError(
                 f"options has shape {options.shape}; it must hold at least one point, (n, d)."
@@ -481,9 +473,6 @@ class Server:
             points: (n, d).
             values: of the objective there, (n,), in the units of the answers.
             deviation: of their errors.
-
-        Raises:
-            InputError: if they do not fit together.
         """
         known = array_of("n")(values=values)
         chosen = array_of("n", "d")(points=points)

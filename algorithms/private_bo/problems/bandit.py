@@ -131,9 +131,6 @@ class BanditProblem(Arms):
             of the private data itself, and a mechanism calibrated by them has no proof.
         rewards: whom the problem asks.
         labels: names of the points, or empty.
-
-    Raises:
-        InputError: if ``f`` has not one finite mean for each point.
     """
 
     name: str
@@ -239,9 +236,6 @@ class UniformNoise(Noise):
 
     Attributes:
         half_width: R > 0.
-
-    Raises:
-        InputError: if ``half_width`` is not positive and finite.
     """
 
     half_width: Positive = 1.0
@@ -267,9 +261,6 @@ class StudentNoise(Noise):
 
     Attributes:
         degrees: degrees of freedom, above 2 so that the variance is finite.
-
-    Raises:
-        InputError: if ``degrees`` is not a finite number above 2.
     """
 
     degrees: Positive = 3.0

@@ -225,9 +225,6 @@ def light_sensors(path: str | Path | None = None) -> BanditProblem:
     Args:
         path: ``iw_data_all.mat``; by default ``light_sensor/iw_data_all.mat`` in the directory
             named by the environment variable ``DPAUDIT_DATA``.
-
-    Raises:
-        InputError: if the file is missing or is not that data set.
     """
     from scipy.io import loadmat
 
@@ -255,9 +252,6 @@ def stocks(path: str | Path | None = None) -> BanditProblem:
     Args:
         path: ``fin.csv``, a header ``Date,TICKER,...`` and one line a day; by default
             ``stocks/fin.csv`` in the directory named by the environment variable ``DPAUDIT_DATA``.
-
-    Raises:
-        InputError: if the file is missing or is not such a table.
     """
     file = data_file(path, "stocks/fin.csv")
     try:
@@ -328,9 +322,6 @@ def load_problem(
         source: one of the names below, or the path of a ``.mat`` or ``.csv`` file.
         rng: source of the random function, for the synthetic problems.
         answers_per_user: how often a recorded seller may be asked, for ``taipei-sellers``.
-
-    Raises:
-        InputError: if there is no such problem, or its file is missing or malformed.
     """
     makers: dict[str, Callable[[], BanditProblem]] = {
         "synthetic": lambda: _synthetic(Matern(0.2, nu=2.5), rng),

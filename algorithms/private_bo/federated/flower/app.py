@@ -144,11 +144,7 @@ _SETUP = "setup.pickle"
 
 
 def generators(seed: int) -> list[np.random.Generator]:
-    """What draws the problem, the algorithm's choices and the noise, as ``dpaudit run`` has them.
-
-    Raises:
-        InputError: if the seed is no integer of at least 0.
-    """
+    """What draws the problem, the algorithm's choices and the noise, as in ``dpaudit run``."""
     root = np.random.SeedSequence(validate.integer_at_least(0, seed=seed))
     return [np.random.default_rng(each) for each in root.spawn(3)]
 

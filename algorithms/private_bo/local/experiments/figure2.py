@@ -202,9 +202,6 @@ def tune(panels: Sequence[Panel], *, seed: int, workers: int, steps: int = 1000)
     """A table of the mean relative regret of every setting that ``TUNED`` was chosen from.
 
     It does not depend on the number of workers.
-
-    Raises:
-        InputError: if a number is no positive integer, T is below k, or data are missing.
     """
     trials, seed, workers = checked(_TRIALS, seed, workers)
     steps = validate.integer_at_least(1, steps=steps)
