@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -77,18 +77,23 @@ class RecordedRewards(RewardSource):
         return Response(fresh_user(rng), float(recorded[rng.integers(recorded.size)]))
 
 
+@dataclass(frozen=True, eq=False)
 class Arms(Checked):
-    """Base: what a policy may know of a problem, and whom it asks.
+    """What a policy may know of a problem, and whom it asks.
 
-    The dataclass has the fields ``name``, ``domain``, ``kernel``, ``rewards`` and ``labels``.
+    Attributes:
+        name: what the problem is called in reports.
+        domain: the n points.
+        kernel: the prior covariance that algorithms use.
+        rewards: whom the problem asks.
+        labels: names of the points, or empty.
     """
 
-    if TYPE_CHECKING:  # at run time the dataclass's own annotations, with their checks, count
-        name: str
-        domain: FiniteDomain
-        kernel: Kernel
-        rewards: RewardSource
-        labels: tuple[str, ...]
+    name: str
+    domain: FiniteDomain
+    kernel: Kernel
+    rewards: RewardSource = field(repr=False, kw_only=True)
+    labels: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def available(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -117,10 +122,9 @@ class Arms(Checked):
 class BanditProblem(Arms):
     """A finite-armed problem with known truth, for measuring regret.
 
+    Fields as in the base class, and:
+
     Attributes:
-        name: what the problem is called in reports.
-        domain: the n points.
-        kernel: the prior covariance that algorithms use.
         f: true mean reward of every point, (n,), read-only.
         B: bound of |f|. The theorems want a bound of the RKHS norm of f; the experiments of the
             paper use that of |f|, and so does this field.
@@ -129,21 +133,14 @@ class BanditProblem(Arms):
         c: bound of E (y - f)².
         bounds_are_public: whether B, R, v and c are public constants. If not, they are statistics
             of the private data itself, and a mechanism calibrated by them has no proof.
-        rewards: whom the problem asks.
-        labels: names of the points, or empty.
     """
 
-    name: str
-    domain: FiniteDomain
-    kernel: Kernel
     f: Annotated[Array, array_of("n")] = field(repr=False)
     B: float
     R: float
     v: float
     c: float
     bounds_are_public: bool
-    rewards: RewardSource = field(repr=False)
-    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
