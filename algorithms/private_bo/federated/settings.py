@@ -135,11 +135,6 @@ class Weights(Checked):
         return cls(np.broadcast_to(each, (rounds, *each.shape)))
 
     @property
-    def rounds(self) -> int:
-        """T, the number of rounds."""
-        return int(self.values.shape[0])
-
-    @property
     def regions(self) -> int:
         """P, the number of sub-regions."""
         return int(self.values.shape[1])

@@ -110,11 +110,6 @@ class FinitePosterior(ABC):
         """Posterior covariance, (n, n): read-only, and later updates may change it."""
 
     @property
-    def noise_variance(self) -> float:
-        """The likelihood's variance λ."""
-        return self._noise_variance
-
-    @property
     def observations(self) -> int:
         """The number of observations t."""
         return self._observations
@@ -346,12 +341,10 @@ class NystromPosterior:
     sums of payoffs into the norm of Ṽ⁻¹, which holds for every root of Ṽ⁻¹.
 
     Attributes:
-        embedding: the features.
         whitened: L⁻¹ φ̃(x) of every point, (m, n): column x_τ holds u_{·τ}.
         variance: σ̃²(x) = k(x, x) - ‖φ̃‖² + λ φ̃ᵀ Ṽ⁻¹ φ̃ of every point, (n,), >= 0.
     """
 
-    embedding: NystromEmbedding
     whitened: Array
     variance: Array
 
@@ -371,7 +364,7 @@ class NystromPosterior:
         regulariser = positive(noise_variance=noise_variance)
         if embedding.dimension == 0:
             empty = np.empty((0, embedding.residual.size))
-            return cls(embedding, empty, embedding.residual)
+            return cls(empty, embedding.residual)
         played = np.flatnonzero(counts)
         weights: Array = np.sqrt(counts[played].astype(np.float64))
         weighted = embedding.features[played] * weights[:, np.newaxis]
@@ -381,4 +374,4 @@ class NystromPosterior:
         whitened = dtrsm(1.0, factor, embedding.features.T, lower=1)
         explained = np.einsum("ij,ij->j", whitened, whitened)
         variance = embedding.residual + regulariser * explained
-        return cls(embedding, whitened, variance)
+        return cls(whitened, variance)

@@ -310,14 +310,6 @@ class FiniteDomain(Checked):
         """n, the number of points."""
         return int(self.points.shape[0])
 
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates."""
-        return int(self.points.shape[1])
-
-    def __len__(self) -> int:
-        return self.size
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FiniteDomain):
             return NotImplemented
