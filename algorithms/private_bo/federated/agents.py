@@ -22,7 +22,13 @@ from private_bo.federated.draws import (
     posterior_draws,
     standardised,
 )
-from private_bo.federated.settings import Broadcast, Settings, region_of_agent, region_of_point
+from private_bo.federated.settings import (
+    Broadcast,
+    Report,
+    Settings,
+    region_of_agent,
+    region_of_point,
+)
 from private_bo.gp.features import RandomFourierFeatures
 from private_bo.gp.prior import Box, SquaredExponential
 from private_bo.gp.types import Array, Indices, read_only, single_threaded
@@ -166,8 +172,10 @@ class AgentModel:
         return int(values.argmax())
 
 
-class Histories:
-    """What some agents have queried and seen, and what each computes from that alone.
+class Agents:
+    """BO-Agent-A_n for some agents n, which act in step: Algorithm 2.
+
+    Whatever an agent does is the same, bit for bit, whichever others are computed beside it.
 
     Attributes:
         model: what all know.
@@ -198,6 +206,28 @@ class Histories:
     def resume(self, choices: Indices, seen: Array) -> None:
         """Go on from earlier queries and what was observed, (n, k) each, as if made by these."""
         self.choices, self.seen = choices.copy(), seen.copy()
+
+    def act(self, broadcast: Broadcast) -> None:
+        """Lines 1 to 9, for iteration t = round + 1 and ω_{t-1} = broadcast.
+
+        An agent that joins later makes its initial queries first.
+        """
+        t = broadcast.round + 1
+        if self.choices.shape[1] == 0:  # line 1
+            self.query(self.initial_points())  # line 2
+        if t == 0:
+            return
+        r = np.array([generator.random() for generator in self.generators])  # line 4
+        own = r <= self.model.own_share[t]  # line 5
+        points = np.full(len(r), self.model.best_received(broadcast))  # lines 7-8
+        points[own] = self.own_maxima(np.flatnonzero(own))  # line 6
+        self.query(points[:, None])  # line 9
+        self.received.append(int((~own).sum()))
+
+    def reports(self, turn: int) -> list[Report]:
+        """ω_n,t of each agent, from its posterior (2) given all that it has seen (line 10)."""
+        drawn = self.shared_draws()
+        return [Report(turn, n, omega) for n, omega in zip(self.numbers, drawn, strict=True)]
 
     def initial_points(self) -> Indices:
         """N_init points of each agent's own sub-region, without repetition where it has so many."""

@@ -53,9 +53,8 @@ from dpaudit.plan import (
 )
 from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.base import Study, load_named, off_theorem_finding
-from private_bo.federated.agents import AgentModel, Streams
+from private_bo.federated.agents import AgentModel, Agents, Streams
 from private_bo.federated.algorithms import (
-    Agents,
     Aggregator,
     CanaryTransport,
     FilteringTransport,

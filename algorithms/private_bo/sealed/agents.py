@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bo.federated.agents import AgentModel, Streams
-from private_bo.federated.algorithms import Agents
+from private_bo.federated.agents import AgentModel, Agents, Streams
 from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast
 from private_bo.sealed.choices import unpacked
