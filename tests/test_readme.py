@@ -26,7 +26,8 @@ from dpaudit.sealed.sandbox import lacking
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-NAMES = ("certify", "audit-any-code", "subjects", "projects", "release", "sealed")
+RELEASES = ("release", "release-files", "release-peers")
+NAMES = ("certify", "audit-any-code", "subjects", "projects", *RELEASES, "sealed")
 PAGES = [DOCS / f"{name}.md" for name in NAMES]
 BLOCKS = [
     found
@@ -141,10 +142,10 @@ def test_it_is_short_and_its_links_lead_somewhere():
 
 
 @pytest.mark.pages
-def test_the_page_on_releases_does_what_it_says(reader, capsys):
+def test_the_pages_on_releases_do_what_they_say(reader, capsys):
     pytest.importorskip("duckdb")
     pytest.importorskip("opendp")
-    page = (DOCS / "release.md").read_text("utf-8")
+    page = "".join((DOCS / f"{name}.md").read_text("utf-8") for name in RELEASES)
     Path("wards.csv").write_text("ward,kind\nA1,ICU\nA2,day\nB1,day\n")
     for name in ("more", "asked", "clean"):
         assert answered(f"dpaudit release {name}.toml --synthetic 300 -o {name}") == 0

@@ -1,13 +1,15 @@
 """One audit on 1 process, on 2 workers and on a dask cluster of 2: the same record, and how fast.
 
 Run ``python -m tests.benchmarks.scale [--runs 10000000]`` on an idle machine with two cores.
-Printed for each: clock seconds beside those of one process, and the efficiency, which is their
+Printed first: the efficiency of two processes that share nothing, the most that the machine gives.
+Then for each place: clock seconds beside those of one process, and the efficiency, which is their
 quotient by the number of processes. Exit 1 if a record differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from dpaudit import AuditPair
 from dpaudit.auditing import BlackBox, audit_release
@@ -32,6 +36,22 @@ def noisy(data: Any, rng: Any) -> Any:
 def noisy_batch(data: Any, rng: Any, size: int) -> Any:
     """Many runs in one call."""
     return data + rng.laplace(size=size)
+
+
+def seconds_of(runs: int) -> float:
+    """Clock seconds of single runs, and of nothing else."""
+    rng = np.random.default_rng(1)
+    start = time.perf_counter()
+    for _ in range(runs):
+        noisy(0.0, rng)
+    return time.perf_counter() - start
+
+
+def machine(runs: int) -> float:
+    """The efficiency of two processes that share nothing but the machine."""
+    alone = seconds_of(runs)
+    with multiprocessing.get_context("spawn").Pool(BY) as processes:
+        return alone / max(processes.map(seconds_of, [runs] * BY, chunksize=1))
 
 
 @contextmanager
@@ -73,6 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=10_000_000)
     runs, same = parser.parse_args().runs, True
+    print(f"two processes that share nothing: efficiency {machine(runs):.2f}", flush=True)
     with cluster() as address:
         for name, code in (("single runs", noisy), ("batches", noisy_batch)):
             alone, record = audited(code, runs)

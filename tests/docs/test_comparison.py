@@ -77,7 +77,7 @@ def test_the_accountants_are_those_of_the_report():
 
 
 def test_the_releases_are_those_of_the_page():
-    known = {each[0].replace("`", ""): each for each in rows(read("docs/release.md"))}
+    known = {each[0].replace("`", ""): each for each in rows(read("docs/release-peers.md"))}
     for tool, seconds, memory in measured("Releases of tables", 3, 6):
         row = known[tool]
         assert row[4].split()[0] == seconds
