@@ -298,7 +298,11 @@ class LandmarkFeatures(Checked, FeatureMap):
         return self(self.domain.candidates)
 
     def chosen(self, options: Array, theta: Array, place: Array) -> tuple[int, float]:
-        """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel."""
+        """The option of largest θᵀΦ, and how near it is to a place: the root of the kernel.
+
+        Raises:
+            InputError: if the options are no points of the space's dimension.
+        """
         if options.ndim != 2 or not len(options):
             raise InputError(
                 f"options has shape {options.shape}; it must hold at least one point, (n, d)."
