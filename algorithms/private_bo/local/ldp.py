@@ -261,7 +261,11 @@ class LocalAnswers(Study):
 
 
 def one_number(user: str, reward: Any) -> Any:
-    """The reward, if it is not several."""
+    """The reward, if it is not several.
+
+    Raises:
+        InputError: if it has a shape.
+    """
     if np.ndim(reward) != 0:
         raise InputError(f"reward of {user!r} has shape {np.shape(reward)}; it must be one number.")
     return reward
