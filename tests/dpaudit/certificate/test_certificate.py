@@ -41,6 +41,7 @@ def test_a_certificate_is_printed_in_a_few_lines():
         "  protects  one response (replace-one, local)",
         "  claimed   ε = 1, δ = 0",
         "  proved    ε = 1 at δ = 0",
+        "  findings  float-noise. 1 warning needs a decision.",
     ]
     nothing = Plan.of(gaussian_invocation(mechanism=Opaque("sketch", 1.0)))
     told = str(certify(nothing, subject=SUBJECT, delta=1e-5)).splitlines()

@@ -53,7 +53,7 @@ class TestNobodyToHideAmong(TestShuffleStudy):
 def test_a_claim_that_is_met_by_delta_alone_or_by_no_level_has_a_plan(epsilon, delta, users):
     mine = study(None, BoxSpace(), users=users, epsilon=epsilon, delta=delta, trust="shuffle")
     assert guarantee(mine.plan(), delta).epsilon <= epsilon
-    assert len(mine.findings()) <= 2
+    assert len(mine.findings()) <= 3
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
@@ -108,7 +108,10 @@ def test_without_anybody_to_hide_among_it_is_the_local_search():
             found.append(subject.run([0.0] * 30, ledger, np.random.default_rng(1)).to_dict())
     first, then = found
     assert first["series"] == then["series"]
-    assert [each.rule for each in ShuffleStudy(**fields).findings()] == ["nobody-to-hide-among"]
+    assert [each.rule for each in ShuffleStudy(**fields).findings()] == [
+        "usual-range",
+        "nobody-to-hide-among",
+    ]
 
 
 def parties(**settings):
@@ -189,6 +192,7 @@ def test_the_audited_statistic_has_the_law_of_the_run():
     assert counted == 2
 
 
+@pytest.mark.filterwarnings("ignore:.* answers were outside")
 def test_a_search_finds_the_best():
     found = optimise(liking, BoxSpace(), users=200, epsilon=3.0, trust="shuffle", seed=0)
     assert found.point == pytest.approx([0.4, 0.4], abs=0.25)
