@@ -212,7 +212,7 @@ def require_new(path: Path | str) -> None:
 
 
 def _there(path: Path) -> InputError:
-    other = "continue it by Ledger.resume, or give a new path for another run"
+    other = "resume it (Ledger.resume), give a new path, or remove it if its run released nothing"
     return InputError(f"journal {files.shown(path)} already exists; {other}.")
 
 

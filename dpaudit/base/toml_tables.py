@@ -37,7 +37,7 @@ def nearest(word: object, words: Collection[str]) -> str:
         known = {str(each).lower(): str(each) for each in words}
         for close in get_close_matches(word.lower(), known, n=1):
             return f"did you mean {known[close]!r}?"
-    named = ", ".join(f"{each:.80}" for each in sorted(words)[:_NAMED])
+    named = ", ".join(f"{each:.80}" for each in sorted(set(words))[:_NAMED])
     return f"it must be one of {named}{' …' if len(words) > _NAMED else '.'}"
 
 

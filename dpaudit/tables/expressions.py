@@ -109,9 +109,17 @@ def read_expression(text: object, known: Mapping[str, Expression]) -> Expression
     except RecursionError:
         raise InputError(f"expression {shown(text)} is nested too deeply; simplify it.") from None
     except sqlglot.errors.SqlglotError as error:
-        raise InputError(f"expression {shown(text)} cannot be read: {_said(error)}.") from None
+        raise InputError(f"expression {shown(text)} {_unreadable(text, error, known)}") from None
     except InputError as error:
         raise InputError(f"expression {shown(text)}: {error}") from None
+
+
+def _unreadable(text: str, error: Exception, known: Mapping[str, Expression]) -> str:
+    """Why it cannot be read: most often it is a name with a space, without its quotes."""
+    for name in known:
+        if not name.isidentifier() and name in text.lower():
+            return f"cannot be read; write the column in double quotes, '\"{name}\"'."
+    return f"cannot be read: {_said(error)}."
 
 
 def _parsed(text: str) -> Any:

@@ -22,6 +22,7 @@ from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
+from dpaudit.certificate.findings import is_drawn_exactly
 from dpaudit.mechanisms import Norm
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, ZeroOut
 from dpaudit.reporting.curves import quick_accountant
@@ -65,10 +66,11 @@ def statement(certificate: Certificate) -> Statement:
     """Return what is proved, of what, and under which assumptions."""
     plan, proved = certificate.plan, certificate.guarantee
     finite = proved is not None and proved.epsilon < math.inf
+    exact = is_drawn_exactly(certificate.run)
     return Statement(
         tuple(_setting(plan)) if finite or words.is_named(plan.unit) else (),
         _promise(certificate),
-        assumptions(plan, proved.delta, _accountant(proved)) if proved and finite else (),
+        assumptions(plan, proved.delta, _accountant(proved), exact) if proved and finite else (),
     )
 
 
@@ -100,12 +102,19 @@ def _promise(certificate: Certificate) -> str:
 
 
 @lru_cache(maxsize=16)  # one certificate is often rendered in several formats
-def assumptions(plan: Plan, delta: float, accountant: str) -> tuple[Assumption, ...]:
-    """Every assumption of a proof, with what is proved at that δ where it fails."""
-    return tuple(_assumptions(plan, _ChangedPlan(delta, accountant)))
+def assumptions(plan: Plan, delta: float, accountant: str, exact: bool) -> tuple[Assumption, ...]:
+    """Every assumption of a proof, with what is proved at that δ where it fails.
+
+    Args:
+        plan: that is proved.
+        delta: of the guarantee.
+        accountant: that proved it.
+        exact: whether exact samplers drew all noise, so that none of it is assumed to be real.
+    """
+    return tuple(_assumptions(plan, _ChangedPlan(delta, accountant), exact))
 
 
-def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
+def _assumptions(plan: Plan, left: _ChangedPlan, exact: bool) -> Iterator[Assumption]:
     unit = plan.unit
     yield from _sensitivity(plan, left)
     twice = left.of_each(plan, lambda each: replace(each, count=2 * each.count, total=None))
@@ -122,7 +131,7 @@ def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     for trust in dict.fromkeys(each.trust for each in plan.invocations):
         if trust in words.TRUSTED:
             yield _assumed("trusted", _NOTHING, duty=words.TRUSTED[trust])
-    if any(each.mechanism.real_valued for each in plan.invocations):
+    if not exact and any(each.mechanism.real_valued for each in plan.invocations):
         yield _assumed("real", "Nothing is proved of the floats.")
 
 

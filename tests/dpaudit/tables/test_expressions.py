@@ -255,3 +255,14 @@ def test_whatever_could_see_more_than_one_row_is_refused_with_its_place(sql):
 @pytest.mark.parametrize("sql", ['"a" > 1', '"A" > 1', "A > 1", "DATE '2020-01-31' = d"])
 def test_names_may_be_quoted_and_capital(sql):
     assert read_condition(sql, KNOWN).kind is Kind.BOOLEAN
+
+
+def test_a_name_with_a_space_is_offered_in_its_quotes():
+    (column,) = read_columns({"Length of stay": {"type": "integer", "range": [0, 9]}})
+    known = {"length of stay": Expression(column.shape, "c0")}
+    for text in ("Length of stay", "length of stay + 1"):
+        with pytest.raises(
+            InputError, match="write the column in double quotes, '\"length of stay"
+        ):
+            read_expression(text, known)
+    assert read_expression('"Length of stay"', known).shape.high == 9
