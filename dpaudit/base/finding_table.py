@@ -89,7 +89,7 @@ def known_findings(*others: Traversable) -> tuple[Finding, ...]:
         Finding(
             row.get("rule", name),
             Severity(row.get("severity", Severity.ERROR)),
-            re.sub(r"\{[^}]*\}", "…", row.get("about", row["message"])),
+            re.sub(r"\{(\w*)[^}]*\}", r"‹\1›", row.get("about", row["message"])),
             row["remedy"],
             package,
         )

@@ -188,7 +188,7 @@ def _usage(error: Any, said: str) -> str:
         words = command.commands if kind == "command" else options
         said = f"there is no {kind} {word}; {nearest(word, words).removesuffix('.')}"
     elif extra := re.match(r"Got unexpected extra arguments? \((.*)\)", said):
-        said = f"{extra[1]} is more than the command takes; write {usage}"
+        said = f"{extra[1]!r} is more than the command takes; write {usage}"
     elif said.startswith("Missing argument"):
         said = f"{said}; write {usage}"
     return f"{said} (see {path} --help)"

@@ -375,7 +375,10 @@ def _made_subject(name: str, found: Any, settings: Mapping[str, Any]) -> Subject
     if isinstance(found, Subject):
         found, settings = type(found), {**_shallow(found), **settings}
     if not is_subject(found):
-        raise InputError(f"{name} is not a subject; it must be a dataclass that extends Subject.")
+        raise InputError(
+            f"{name} is not a subject; it must be a dataclass that extends Subject (dpaudit audit "
+            "takes any function)."
+        )
     subject: Subject = _made(name, found, settings)
     return subject
 

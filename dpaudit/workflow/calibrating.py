@@ -233,7 +233,7 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
             )
         if not refused:
             pure = claim.delta == 0 and claim.risk is None
-            other = "give it a delta above 0" if pure else f"claim a larger {claim.measure}"
+            other = "claim a δ above 0" if pure else f"claim a larger {claim.measure}"
             raise InputError(f"no noise certifies {claim}; {other}, or release less often.")
         if isinstance(refused[0], UnsupportedError):
             raise refused[0]

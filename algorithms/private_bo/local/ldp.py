@@ -267,7 +267,7 @@ def one_number(user: str, reward: Any) -> Any:
         InputError: if it has a shape.
     """
     if np.ndim(reward) != 0:
-        raise PublicError(f"reward of {user!r:.60} has a shape; it must be one number.")
+        raise PublicError(f"reward of {user!r:.60} is an array; it must be one number.")
     return reward
 
 

@@ -42,7 +42,7 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
             "return one for each point and user."
         )
     if own.ndim != 0:
-        raise PublicError("answer has a shape; it must be one number.")
+        raise PublicError("answer is an array; it must be one number.")
     low, high = span
     inside, marks = min(high, max(low, float(own))), OUTSIDE.get()
     if marks is not None and inside != own:

@@ -104,7 +104,7 @@ def test_noise_is_exact_unless_said_otherwise():
         ({"objective": lambda x, user: float("nan")}, "answer, of type float, is no finite number"),
         ({"objective": lambda x, user: "HIV"}, "of type str, is no finite number; an objective"),
         ({"objective": lambda x, user: type("HIV", (), {})()}, "answer, of type object, is no"),
-        ({"objective": lambda x, user: [1.0] * 7}, "^answer has a shape; it must be one number.$"),
+        ({"objective": lambda x, user: [1.0] * 7}, "^answer is an array; it must be one number.$"),
         ({"objective": lambda x: 1.0}, "let it take the arguments that it is called with"),
         ({"objective": lambda x, user: user + "a", "users": range(3)}, "they are the numbers 0, 1"),
         ({"objective": lambda x, user: 1 / 0}, "raised ZeroDivisionError"),

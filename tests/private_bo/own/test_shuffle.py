@@ -160,7 +160,7 @@ def test_draws_and_answers_take_turns_and_no_private_value_is_shown():
     for wrong, words in (
         (float("nan"), "is no finite number"),
         ("HIV", "is no finite number"),
-        ([1.0], "has a shape; it must be one number"),
+        ([1.0], "is an array; it must be one number"),
     ):
         with pytest.raises(InputError, match=words) as refused:
             shuffler.answer(question, wrong)
