@@ -295,7 +295,7 @@ def _proved_relation(batching: Batching, relation: Relation | None) -> Relation:
     if relation is None:
         return proved[0]()
     if not isinstance(relation, Relation):
-        raise InputError(f"relation is {shown(relation)}; it must be a Relation, such as AddRemove().")
+        raise InputError(f"relation is {shown(relation)}; it must be a Relation, as AddRemove().")
     if isinstance(relation, proved):
         return relation
     names = " or ".join(each.kind for each in proved)
