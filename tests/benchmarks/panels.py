@@ -7,7 +7,7 @@ models have the prior of the lookahead, and in each trial the same problem; δ i
 and joint, and 0 otherwise. The floor is the joint study with noise that hides nothing, one user to
 a question. ``--epsilon`` takes another ε for all panels. A user who is asked twice answers afresh.
 ``--learners`` puts the paper's algorithms beside the lookahead instead: at the documented scales of
-the paper's panels, and without privacy where the paper has none, unless ``--epsilon`` is given.
+the paper's panels, and without privacy where the paper has none.
 
 Regret is that of all users, in per cent of that of uniform play, with its standard error.
 ``--record FILE.json`` keeps every trial.
@@ -19,6 +19,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,14 @@ def by_learner(panel: Panel, learner: str, users: int, seed: np.random.SeedSeque
         return trial_of(problem, subject.run(problem, ledger, rng)).relative
 
 
-def by_trust(panel: Panel, trust: str, users: int, seed: np.random.SeedSequence) -> float:
-    """Regret of one trial, as a share of that of uniform play."""
+def by_trust(
+    panel: Panel,
+    trust: str,
+    users: int,
+    seed: np.random.SeedSequence,
+    epsilon: float | None = None,
+) -> float:
+    """Regret of one trial, as a share of that of uniform play; the problem is that of the panel."""
     of_problem, rng, noise = seeds(seed)
     problem = panel.problem(of_problem)
     asked: list[int] = []
@@ -104,7 +111,7 @@ def by_trust(panel: Panel, trust: str, users: int, seed: np.random.SeedSequence)
     size = problem.domain.size
     covariance = problem.domain.kernel_matrix(problem.kernel)
     shape = covariance / covariance.diagonal().max()
-    model: dict[str, Any] = {"trust": trust, "epsilon": panel.epsilon or 1.0}
+    model: dict[str, Any] = {"trust": trust, "epsilon": epsilon or panel.epsilon or 1.0}
     if trust == FLOOR:
         model = {"trust": "joint", "epsilon": 1e4, "group": 1}
     searched = study(
@@ -149,14 +156,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--learners", action="store_true", help="not trust models, but learners")
     parser.add_argument("--panels", help="letters; by trust model without f, which is c at ε = 1")
-    parser.add_argument("--epsilon", type=float, help="in place of the panel's")
+    parser.add_argument("--epsilon", type=float, help="by trust model, in place of the panel's")
     parser.add_argument("--trials", type=int, default=24)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--record", type=Path, help="JSON file of all shares")
     given = parser.parse_args()
-    run: Callable[..., float] = by_learner if given.learners else by_trust
+    run: Callable[..., float] = (
+        by_learner if given.learners else partial(by_trust, epsilon=given.epsilon)
+    )
     methods = LEARNERS if given.learners else STUDIES
     letters = given.panels or ("abcdefg" if given.learners else "abcdeg")
     ratios = () if given.learners else [f"{trust} / local" for trust in TRUSTS[1:]]
@@ -166,8 +175,6 @@ def main() -> None:
     for panel in (*PANELS, UNSEEN):
         if panel.letter not in letters or missing_data(panel) is not None:
             continue
-        if given.epsilon is not None:
-            panel = replace(panel, epsilon=given.epsilon)
         each = [seed_of(panel, trial, given.seed) for trial in range(given.trials)]
         found = {
             method: np.array(
@@ -176,7 +183,10 @@ def main() -> None:
             for method in methods
         }
         record[panel.letter] = {name: shares.round(4).tolist() for name, shares in found.items()}
-        print(line(panel, found, trusts=not given.learners), flush=True)
+        shown_as = (
+            panel if given.learners else replace(panel, epsilon=given.epsilon or panel.epsilon)
+        )
+        print(line(shown_as, found, trusts=not given.learners), flush=True)
         if given.record:
             given.record.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 

@@ -12,6 +12,7 @@ import pytest
 
 from private_bo.local.experiments.figure2 import PANELS, Algorithm, Setting, run_trial, seed_of
 from tests.benchmarks.panels import (
+    FLOOR,
     LEARNERS,
     LOOKAHEAD,
     STUDIES,
@@ -61,6 +62,12 @@ def test_a_trial_is_that_of_its_seed(panel) -> None:
         for method in methods:
             one, again, other = (run(panel, method, 30, seed_of(panel, k, 4)) for k in (1, 1, 2))
             assert one == again != other
+
+
+@pytest.mark.parametrize("panel", SHIPPED, ids=lambda panel: panel.letter)
+def test_the_floor_and_its_problem_are_the_same_whatever_epsilon(panel) -> None:
+    seed = seed_of(panel, 1, 4)
+    assert by_trust(panel, FLOOR, 30, seed, 5.0) == by_trust(panel, FLOOR, 30, seed)
 
 
 def test_learners_are_those_of_the_paper_on_its_problems() -> None:
