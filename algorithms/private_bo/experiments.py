@@ -21,11 +21,7 @@ from private_bo.gp.types import Array
 
 
 def trial_numbers(trials: int, seed: int, workers: int) -> tuple[int, int, int]:
-    """The numbers that every experiment takes, checked.
-
-    Raises:
-        InputError: if ``trials`` or ``workers`` is no positive integer, or ``seed`` is negative.
-    """
+    """The numbers that every experiment takes, checked."""
     return (
         validate.integer_at_least(1, trials=trials),
         validate.integer_at_least(0, seed=seed),
@@ -73,26 +69,27 @@ def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([row(*heads), "|---" * len(heads) + "|", *(row(*cells) for cells in rows)])
 
 
-def save(
-    folder: Path,
-    name: str,
-    text: str,
-    record: Mapping[str, Any] | None = None,
-) -> None:
-    """Write ``name.md``, and where given ``name.json``.
+def made_folder(folder: Path, *, new: bool = False) -> Path:
+    """The folder, made unless it is there and need not be new.
 
     Raises:
-        InputError: if the folder cannot be made or written.
+        InputError: if it cannot be made.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=not new)
     except OSError as error:
         raise InputError(
-            f"output {str(folder)!r} cannot be made: {error.strerror}; give a writable folder."
+            f"folder {str(folder)!r} cannot be made: {error.strerror}; give a "
+            f"{'new' if new else 'writable'} one."
         ) from None
+    return folder
+
+
+def save(folder: Path, name: str, text: str, record: Mapping[str, Any]) -> None:
+    """Write ``name.md`` and ``name.json``."""
+    made_folder(folder)
     files.write(folder / f"{name}.md", text)
-    if record is not None:
-        files.write(folder / f"{name}.json", files.pretty_json(dict(record)))
+    files.write(folder / f"{name}.json", files.pretty_json(dict(record)))
 
 
 def options(prog: str, about: str, *, trials: int) -> argparse.ArgumentParser:

@@ -114,11 +114,7 @@ class NamedFunction(RedactedFunction):
 
 
 def as_named(**given: Any) -> NamedFunction | None:
-    """The value as a named function, or None.
-
-    Raises:
-        InputError: if it is neither a function nor None.
-    """
+    """The value as a named function, or None."""
     ((name, value),) = given.items()
     if value is None or isinstance(value, NamedFunction):
         return value

@@ -38,6 +38,7 @@ from dpaudit.plan import (
 )
 from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.base import Study, load_named
+from private_bo.problems.sources import shuffled_digits
 from private_bo.redacted_errors import redact
 
 _AT, _SCORE = "objective", "score"
@@ -504,10 +505,7 @@ class PrivateSearch(Study):
         return load_named(source, {"digits": lambda: self._digits(rng)})
 
     def _digits(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-        datasets = optional_import("learn", "sklearn.datasets", what="a private search")
-        x, y = datasets.load_digits(return_X_y=True)
-        order = rng.permutation(len(y))
-        x, y = x[order] / 16.0, y[order]
+        x, y = shuffled_digits(rng)
         once = self.model({}).fit(x[:50], y[:50])
         once.predict(x[:1])  # reads its plugins' files once, not in a run
         return x, y

@@ -321,3 +321,39 @@ def test_wrong_names_are_one_sentence(capsys) -> None:
     assert len(said) == 2
     assert said[0].startswith("row is 'Q9'")
     assert "nothing" in said[1]
+
+
+ROOM = Path(__file__).parents[2] / "algorithms" / "private_bo"
+SHARES = {
+    "without privacy (heavy tails)": ("d", "e", "f"),
+    "ε = 1": ("A", "B", "c"),
+    "ε = 0.5": ("", "b", "C"),
+}
+"""Rows of the page on local privacy, and the panels of their cells."""
+
+
+def test_the_page_on_local_privacy_states_the_best_of_three_in_each_panel() -> None:
+    panels = Recording.read("local-panels")
+    assert panels is not None
+    page = (ROOM / "local" / "README.md").read_text(encoding="utf-8")
+    for name, letters in SHARES.items():
+        cells = ["–"] * len(letters)
+        for place, letter in enumerate(letters):
+            own = {
+                each: cell.regret[0]
+                for each, cell in panels.cells.items()
+                if letter and each.startswith(f"{letter}: ") and "theorem" not in each
+            }
+            if own:
+                uniform = own.pop(f"{letter}: uniform play")
+                cells[place] = f"{100 * min(own.values()) / uniform:.0f} %"
+        assert f"| {name} | {' | '.join(cells)} |" in page
+
+
+def test_the_page_on_federations_states_what_was_recorded_on_landmines() -> None:
+    landmines = Recording.read("federated-landmines")
+    assert landmines is not None
+    found = (landmines.cell(each).regret for each in ("TS", "FTS-DE, P = 4", "z = 1", "z = 4"))
+    cells = (f"{mean:.4f} ± {error:.4f}".replace("0.", ".") for mean, error in found)
+    page = (ROOM / "federated" / "README.md").read_text(encoding="utf-8")
+    assert f"| {' | '.join(cells)} |" in page

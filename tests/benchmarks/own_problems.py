@@ -200,7 +200,7 @@ def table(functions: int, users: int, agents: int, first: int = 0) -> list[str]:
         rows += [
             shown(f"| federated, {name}: no communication | {interval(alone)} | |"),
             shown(f"| federated, {name}: ε = 1, δ = 1e-5 | {interval(joined)} | |"),
-            shown(f"| gain, in standard errors of it: {errors:.1f} | {interval(list(gain))} "
+            shown(f"| gain by communication: {errors:.1f} standard errors | {interval(list(gain))} "
                   f"| {'≥ 3 errors' if common else 'none is possible'} |"),
         ]  # fmt: skip
     return rows

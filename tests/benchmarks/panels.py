@@ -4,9 +4,10 @@ Run ``python -m tests.benchmarks.panels`` (with ``DPAUDIT_DATA``; otherwise pane
 the problems of panels a to f, and house prices (g), which no setting was chosen on, with 1000 users
 at the ε of the panel, or at 1 where the paper has no privacy: f is then c. The studies of all trust
 models have the prior of the lookahead, and in each trial the same problem; δ is 1e-5 for shuffle
-and joint, and 0 otherwise. ``--epsilon`` takes another ε for all panels. A user who is asked twice
-answers afresh. ``--learners`` puts the paper's algorithms beside the lookahead instead: at the
-documented scales of the paper's panels, and without privacy where the paper has none.
+and joint, and 0 otherwise. The floor is the joint study with noise that hides nothing, one user to
+a question. ``--epsilon`` takes another ε for all panels. A user who is asked twice answers afresh.
+``--learners`` puts the paper's algorithms beside the lookahead instead: at the documented scales of
+the paper's panels, and without privacy where the paper has none, unless ``--epsilon`` is given.
 
 Regret is that of all users, in per cent of that of uniform play, with its standard error.
 ``--record FILE.json`` keeps every trial.
@@ -19,6 +20,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +46,9 @@ from private_bo.problems import BanditProblem
 
 Array = NDArray[np.float64]
 UNSEEN = Panel("g", "taipei", 1.0, "house prices")
+FLOOR = "no privacy"
 TRUSTS = ("local", "shuffle", "joint", "local-joint")
+STUDIES = (FLOOR, *TRUSTS)
 LOOKAHEAD = "lookahead"
 LEARNERS = (LOOKAHEAD, *(each.value for each in Algorithm))
 _STUDENT = 4.0
@@ -100,16 +104,18 @@ def by_trust(panel: Panel, trust: str, users: int, seed: np.random.SeedSequence)
     size = problem.domain.size
     covariance = problem.domain.kernel_matrix(problem.kernel)
     shape = covariance / covariance.diagonal().max()
+    model: dict[str, Any] = {"trust": trust, "epsilon": panel.epsilon or 1.0}
+    if trust == FLOOR:
+        model = {"trust": "joint", "epsilon": 1e4, "group": 1}
     searched = study(
         reward,
         PointSpace(np.arange(size, dtype=np.float64)[:, None]),
         users=users,
-        epsilon=panel.epsilon or 1.0,
-        trust=trust,
         answers=answers_of(panel, problem),
         kernels=(TableOfPoints((shape + np.eye(size)) / 2),),
         features=size + 1,
         constant=1 / 3,
+        **model,
     )
     with Ledger(searched.plan(), rng=noise) as ledger:
         searched.run(list(range(users)), ledger, rng)
@@ -143,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--learners", action="store_true", help="not trust models, but learners")
     parser.add_argument("--panels", help="letters; by trust model without f, which is c at ε = 1")
-    parser.add_argument("--epsilon", type=float, help="by trust model, in place of the panel's")
+    parser.add_argument("--epsilon", type=float, help="in place of the panel's")
     parser.add_argument("--trials", type=int, default=24)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=2)
@@ -151,7 +157,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="JSON file of all shares")
     given = parser.parse_args()
     run: Callable[..., float] = by_learner if given.learners else by_trust
-    methods = LEARNERS if given.learners else TRUSTS
+    methods = LEARNERS if given.learners else STUDIES
     letters = given.panels or ("abcdefg" if given.learners else "abcdeg")
     ratios = () if given.learners else [f"{trust} / local" for trust in TRUSTS[1:]]
     record = {}
@@ -160,7 +166,7 @@ def main() -> None:
     for panel in (*PANELS, UNSEEN):
         if panel.letter not in letters or missing_data(panel) is not None:
             continue
-        if given.epsilon is not None and not given.learners:
+        if given.epsilon is not None:
             panel = replace(panel, epsilon=given.epsilon)
         each = [seed_of(panel, trial, given.seed) for trial in range(given.trials)]
         found = {

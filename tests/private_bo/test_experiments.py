@@ -35,7 +35,7 @@ def test_files_of_one_name(tmp_path):
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["x.json", "x.md"]
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be made"):
-        experiments.save(tmp_path / "file" / "below", "x", "text")
+        experiments.save(tmp_path / "file" / "below", "x", "text", {})
 
 
 def test_wrong_input_is_exit_3_and_one_sentence(capsys):

@@ -34,7 +34,9 @@ class Crowd(RewardSource):
 
 def problem(**crowd: object) -> BanditProblem:
     source = Crowd(**crowd)  # type: ignore[arg-type]
-    return BanditProblem("crowd", DOMAIN, Matern(0.3, 2.5), F, 1.0, 1.0, 2.0, 1.0, True, source)
+    return BanditProblem(
+        "crowd", DOMAIN, Matern(0.3, 2.5), F, 1.0, 1.0, 2.0, 1.0, True, rewards=source
+    )
 
 
 def make(kind: type, **settings: object) -> Subject:

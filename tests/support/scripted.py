@@ -45,7 +45,7 @@ def script(steps: int, seed: int) -> tuple[BanditProblem, Callable[[int], float]
     """A problem and an independent reader of the same answers."""
     noise = np.random.default_rng(seed).laplace(scale=1.5, size=steps)
     problem = BanditProblem(
-        "scripted", DOMAIN, KERNEL, F, 1.0, 1.0, 2.0, 1.0, True, Scripted(noise)
+        "scripted", DOMAIN, KERNEL, F, 1.0, 1.0, 2.0, 1.0, True, rewards=Scripted(noise)
     )
     again = Scripted(noise)
     return problem, lambda x: again.respond(x, np.random.default_rng(0)).value

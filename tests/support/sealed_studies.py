@@ -80,7 +80,9 @@ def problem(subject: Any, rewards: Rewards) -> BanditProblem:
     """What the study without a seal runs on."""
     truth = np.zeros(subject.domain.size)
     users = Users(subject.names, rewards, subject.answers_per_user)
-    return BanditProblem("table", subject.domain, subject.kernel, truth, 1, 1, 2, 1, True, users)
+    return BanditProblem(
+        "table", subject.domain, subject.kernel, truth, 1, 1, 2, 1, True, rewards=users
+    )
 
 
 def released(subject: Subject, data: Any) -> tuple[RunResult, list[Step]]:

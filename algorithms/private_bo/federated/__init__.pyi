@@ -1,6 +1,6 @@
 from .agents import AgentModel as AgentModel
+from .agents import Agents as Agents
 from .agents import Streams as Streams
-from .algorithms import Agents as Agents
 from .algorithms import FilteringTransport as FilteringTransport
 from .algorithms import InProcessTransport as InProcessTransport
 from .algorithms import RecordingTransport as RecordingTransport

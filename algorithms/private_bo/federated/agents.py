@@ -17,14 +17,20 @@ import numpy as np
 
 from dpaudit.base.errors import InputError
 from private_bo.federated.draws import (
-    fitted_on,
     kernel_root,
-    likeliest,
+    log_likelihoods,
     posterior_draws,
     standardised,
 )
-from private_bo.federated.settings import Broadcast, Settings, region_of_agent, region_of_point
-from private_bo.gp import Box, RandomFourierFeatures, SquaredExponential
+from private_bo.federated.settings import (
+    Broadcast,
+    Report,
+    Settings,
+    region_of_agent,
+    region_of_point,
+)
+from private_bo.gp.features import RandomFourierFeatures
+from private_bo.gp.prior import Box, SquaredExponential
 from private_bo.gp.types import Array, Indices, read_only, single_threaded
 
 _AGENTS, _WORDS = 1, 4
@@ -59,55 +65,9 @@ class Streams:
 
 
 SCALE_FACTORS = (1.0, 0.25, 0.5, 2.0, 4.0)
-"""Of the length scale; the stated one first, which wins ties."""
+"""Of the length scale; the stated one first, which wins ties and is kept where none is refitted."""
 NOISE_FACTORS = (1.0, 0.01, 0.1)
-"""Of the noise variance; the stated one first."""
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessBound:
-    """Normal processes with unit variance and a SE kernel, on a public grid.
-
-    Attributes:
-        grid: (G, d).
-        scales: length scales to choose from.
-        variances: noise variances λ to choose from; every pair is a candidate.
-        refit_every: after how many further observations an agent chooses anew; None for never:
-            then the first scale and variance are used.
-    """
-
-    grid: Array = field(repr=False)
-    scales: tuple[float, ...]
-    variances: tuple[float, ...]
-    refit_every: int | None
-    _roots: dict[int, Array] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def around(
-        cls, grid: Array, scale: float, variance: float, refit_every: int | None
-    ) -> ProcessBound:
-        """The stated values alone, or where they are refitted, multiples of them beside these."""
-        if refit_every is None:
-            return cls(grid, (scale,), (variance,), None)
-        scales = tuple(scale * factor for factor in SCALE_FACTORS)
-        variances = tuple(variance * factor for factor in NOISE_FACTORS)
-        return cls(grid, scales, variances, refit_every)
-
-    def root(self, scale: int) -> Array:
-        """Ψ(x) of every point with ΨΨᵀ = K, for the scale of that place, (G, r)."""
-        if scale not in self._roots:
-            kernel = SquaredExponential(self.scales[scale])
-            with single_threaded():
-                self._roots[scale] = read_only(kernel_root(kernel, self.grid))
-        return self._roots[scale]
-
-    def fitted_on(self, seen: int, initial: int) -> int:
-        """How many observations the choice in force is made on, the first ones; 0 for none."""
-        return fitted_on(seen, initial, self.refit_every)
-
-    def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
-        """Places of the length scale and the noise variance with the largest likelihood."""
-        return likeliest(points, targets, np.array(self.scales), np.array(self.variances))
+"""Of the noise variance; likewise."""
 
 
 Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
@@ -128,6 +88,7 @@ class AgentModel:
 
     settings: Settings
     grid: Array
+    _roots: dict[int, Array] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         regions = self.settings.regions
@@ -154,13 +115,39 @@ class AgentModel:
         with single_threaded():
             return read_only(self.features(self.grid))
 
-    @cached_property
-    def own(self) -> ProcessBound:
-        """Candidates for an agent's own process on the grid."""
-        public = self.settings
-        return ProcessBound.around(
-            self.grid, public.own_scale, public.noise_variance, public.refit_every
-        )
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Length scales that an agent's own process may have."""
+        return self._candidates(self.settings.own_scale, SCALE_FACTORS)
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        """Noise variances λ that it may have; every pair is a candidate."""
+        return self._candidates(self.settings.noise_variance, NOISE_FACTORS)
+
+    def _candidates(self, stated: float, factors: tuple[float, ...]) -> tuple[float, ...]:
+        kept = factors[:1] if self.settings.refit_every is None else factors
+        return tuple(stated * each for each in kept)
+
+    def root(self, scale: int) -> Array:
+        """Ψ(x) of every point with ΨΨᵀ = K, for the scale of that place, (G, r)."""
+        if scale not in self._roots:
+            kernel = SquaredExponential(self.scales[scale])
+            with single_threaded():
+                self._roots[scale] = read_only(kernel_root(kernel, self.grid))
+        return self._roots[scale]
+
+    def fitted_on(self, seen: int) -> int:
+        """How many observations the choice in force is made on, the first ones; 0 for none."""
+        every = self.settings.refit_every
+        return 0 if every is None else seen - (seen - self.settings.initial) % every
+
+    def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
+        """Places of the length scale and the noise variance with the largest likelihood."""
+        scales, variances = np.array(self.scales), np.array(self.variances)
+        values = log_likelihoods(points, targets, scales, variances)
+        scale, variance = np.unravel_index(int(values.argmax()), values.shape)
+        return int(scale), int(variance)
 
     @cached_property
     def point_regions(self) -> Indices:
@@ -185,8 +172,10 @@ class AgentModel:
         return int(values.argmax())
 
 
-class Histories:
-    """What some agents have queried and seen, and what each computes from that alone.
+class Agents:
+    """BO-Agent-A_n for some agents n, which act in step: Algorithm 2.
+
+    Whatever an agent does is the same, bit for bit, whichever others are computed beside it.
 
     Attributes:
         model: what all know.
@@ -218,6 +207,28 @@ class Histories:
         """Go on from earlier queries and what was observed, (n, k) each, as if made by these."""
         self.choices, self.seen = choices.copy(), seen.copy()
 
+    def act(self, broadcast: Broadcast) -> None:
+        """Lines 1 to 9, for iteration t = round + 1 and ω_{t-1} = broadcast.
+
+        An agent that joins later makes its initial queries first.
+        """
+        t = broadcast.round + 1
+        if self.choices.shape[1] == 0:  # line 1
+            self.query(self.initial_points())  # line 2
+        if t == 0:
+            return
+        r = np.array([generator.random() for generator in self.generators])  # line 4
+        own = r <= self.model.own_share[t]  # line 5
+        points = np.full(len(r), self.model.best_received(broadcast))  # lines 7-8
+        points[own] = self.own_maxima(np.flatnonzero(own))  # line 6
+        self.query(points[:, None])  # line 9
+        self.received.append(int((~own).sum()))
+
+    def reports(self, turn: int) -> list[Report]:
+        """ω_n,t of each agent, from its posterior (2) given all that it has seen (line 10)."""
+        drawn = self.shared_draws()
+        return [Report(turn, n, omega) for n, omega in zip(self.numbers, drawn, strict=True)]
+
     def initial_points(self) -> Indices:
         """N_init points of each agent's own sub-region, without repetition where it has so many."""
         model = self.model
@@ -243,12 +254,12 @@ class Histories:
 
     def own_maxima(self, places: Indices) -> Indices:
         """Argmax f(x), f drawn from the own process, for the agents at these places (line 6)."""
-        own, found = self.model.own, np.zeros(len(places), dtype=np.intp)
+        model, found = self.model, np.zeros(len(places), dtype=np.intp)
         scales, variances = self.fitted[places].T
         for scale in np.unique(scales).tolist():
-            alike, root = np.flatnonzero(scales == scale), own.root(scale)
-            noise = np.array(own.variances)[variances[alike]]
-            drawn = self._draws(root, places[alike], noise, self.model.settings.beta)
+            alike, root = np.flatnonzero(scales == scale), model.root(scale)
+            noise = np.array(model.variances)[variances[alike]]
+            drawn = self._draws(root, places[alike], noise, model.settings.beta)
             found[alike] = np.matmul(root, drawn[:, :, None])[:, :, 0].argmax(axis=1)
         return found
 
@@ -259,11 +270,11 @@ class Histories:
         It follows from what has been seen, so that an agent that resumes has the same.
         """
         model = self.model
-        count = model.own.fitted_on(self.choices.shape[1], model.settings.initial)
+        count = model.fitted_on(self.choices.shape[1])
         if count != self._fitted[0]:
             targets = self._targets(np.arange(len(self.numbers)), count)
             fitted = [
-                model.own.likeliest(model.grid[chosen[:count]], values)
+                model.likeliest(model.grid[chosen[:count]], values)
                 for chosen, values in zip(self.choices, targets, strict=True)
             ]
             self._fitted = count, np.array(fitted, dtype=np.intp)

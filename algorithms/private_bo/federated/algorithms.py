@@ -1,9 +1,9 @@
-"""DP-FTS-DE of Dai, Low & Jaillet 2021: the server's loop, and below it the agents' step.
+"""DP-FTS-DE of Dai, Low & Jaillet 2021: the server's loop, and transports within one process.
 
-Algorithm 1 is :func:`central_server` (lines 1 to 4) with :meth:`Server.round` (lines 5 to 12);
-Algorithm 2 is :meth:`Agents.act` (lines 1 to 9) with :meth:`Agents.reports` (line 10). Line 13 of
-Algorithm 1, the privacy loss, is known beforehand: it is the plan's. Before them stands what a
-server needs beside: judging reports, and clipping; after them, transports within one process.
+Algorithm 1 is :func:`central_server` (lines 1 to 4) with :meth:`Server.round` (lines 5 to 12), and
+Algorithm 2 :meth:`Agents.act` (lines 1 to 9) with :meth:`Agents.reports` (line 10). Line 13 of
+Algorithm 1, the privacy loss, is known beforehand: it is the plan's. Before the loop stands what a
+server needs beside: judging reports, and clipping.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import FixedSizeSampling, PoissonSampling
-from private_bo.federated.agents import Histories
+from dpaudit.plan import FixedSizeSampling, Invocation, PoissonSampling
+from private_bo.federated.agents import Agents
 from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast, Report, Weights
 from private_bo.gp.types import Array
@@ -52,19 +51,6 @@ class Refusal(StrEnum):
     """The agent has been heard in this round; the first report counts."""
     WRONG_DIMENSION = "wrong dimension"
     NOT_FINITE = "not finite"
-
-
-@dataclass(frozen=True)
-class Release:
-    """How one round's joint vector is released.
-
-    Attributes:
-        mechanism: the noise.
-        at: label of its invocation in the plan.
-    """
-
-    mechanism: Gaussian
-    at: str
 
 
 @dataclass(eq=False)
@@ -146,13 +132,13 @@ class Server(Aggregator):
     claim protects; so the accounting does not depend on who answers.
 
     Attributes:
-        releases: mechanism and label of every round.
+        releases: the invocation of every round.
         sampling: how agents are sampled.
         clip: S; vectors are clipped to S/√P.
         ledger: where every round is sampled and released; the samples are as secret as its noise.
     """
 
-    releases: Sequence[Release]
+    releases: Sequence[Invocation]
     sampling: PoissonSampling | FixedSizeSampling
     clip: float
     ledger: Ledger
@@ -211,38 +197,6 @@ class Server(Aggregator):
                 f"{following}."
             )
         return number
-
-
-# -- Algorithm 2 ---------------------------------------------------------------------------------
-
-
-class Agents(Histories):
-    """BO-Agent-A_n for some agents n, which act in step.
-
-    Whatever an agent does is the same, bit for bit, whichever others are computed beside it.
-    """
-
-    def act(self, broadcast: Broadcast) -> None:
-        """Lines 1 to 9, for iteration t = round + 1 and ω_{t-1} = broadcast.
-
-        An agent that joins later makes its initial queries first.
-        """
-        t = broadcast.round + 1
-        if self.choices.shape[1] == 0:  # line 1
-            self.query(self.initial_points())  # line 2
-        if t == 0:
-            return
-        r = np.array([generator.random() for generator in self.generators])  # line 4
-        own = r <= self.model.own_share[t]  # line 5
-        points = np.full(len(r), self.model.best_received(broadcast))  # lines 7-8
-        points[own] = self.own_maxima(np.flatnonzero(own))  # line 6
-        self.query(points[:, None])  # line 9
-        self.received.append(int((~own).sum()))
-
-    def reports(self, turn: int) -> list[Report]:
-        """ω_n,t of each agent, from its posterior (2) given all that it has seen (line 10)."""
-        drawn = self.shared_draws()
-        return [Report(turn, n, omega) for n, omega in zip(self.numbers, drawn, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

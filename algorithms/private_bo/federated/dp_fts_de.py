@@ -53,14 +53,12 @@ from dpaudit.plan import (
 )
 from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.base import Study, load_named, off_theorem_finding
-from private_bo.federated.agents import AgentModel, Streams
+from private_bo.federated.agents import AgentModel, Agents, Streams
 from private_bo.federated.algorithms import (
-    Agents,
     Aggregator,
     CanaryTransport,
     FilteringTransport,
     InProcessTransport,
-    Release,
     Server,
     Transport,
     central_server,
@@ -86,11 +84,7 @@ class Federation(Settings):
     def team(
         self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
     ) -> Agents:
-        """The agents of these numbers (all of them by default) in this process.
-
-        Raises:
-            InputError: if a sub-region holds no point of the problem's grid.
-        """
+        """The agents of these numbers (all of them by default) in this process."""
         chosen = list(range(self.agents) if numbers is None else numbers)
         generators = [streams.agent(number) for number in chosen]
         return Agents(AgentModel(self, problem.domain), problem.observe, chosen, generators)
@@ -334,33 +328,26 @@ class DPFTSDE(Federation, Study):
         """Standard deviation of the noise of each round, (T,)."""
         return np.asarray(self.noise_multiplier * self.sensitivity(self.noise_scaled_to))
 
-    @cached_property
-    def _stretches(self) -> tuple[tuple[int, int, Gaussian, float], ...]:
-        """Consecutive rounds that are alike: first, count, mechanism, sensitivity."""
-        factor = self.relation.contribution_factor
-        moved = factor * self.sensitivity(self.declared)
-        found, start = [], 0
+    def invocations(self) -> Iterator[Invocation]:
+        """One subsampled Gaussian of the joint vector for each stretch of rounds that are alike."""
+        moved = self.relation.contribution_factor * self.sensitivity(self.declared)
+        start = 0
         for pair, alike in groupby(zip(self.sigmas.tolist(), moved.tolist(), strict=True)):
             count = len(list(alike))
-            found.append((start, count, Gaussian(pair[0]), pair[1]))
-            start += count
-        return tuple(found)
-
-    def invocations(self) -> Iterator[Invocation]:
-        """One subsampled Gaussian of the joint vector for every round, with its own sensitivity."""
-        for start, count, mechanism, sensitivity in self._stretches:
+            last = start + count - 1
             yield self.invocation(
-                mechanism, sensitivity, count=count, sampling=self.scheme, at=_label(start, count)
+                Gaussian(pair[0]),
+                pair[1],
+                count=count,
+                sampling=self.scheme,
+                at=f"iterations {start} to {last}" if count > 1 else f"iteration {start}",
             )
+            start += count
 
     @cached_property
-    def releases(self) -> tuple[Release, ...]:
-        """How each round is released."""
-        return tuple(
-            Release(mechanism, _label(start, count))
-            for start, count, mechanism, _ in self._stretches
-            for _ in range(count)
-        )
+    def releases(self) -> tuple[Invocation, ...]:
+        """The invocation of which each round's release is one."""
+        return tuple(each for each in self.invocations() for _ in range(each.count))
 
     @cached_property
     def published_loss(self) -> float:
@@ -524,20 +511,11 @@ class DPFTSDE(Federation, Study):
         return np.stack(releases).reshape(len(releases), self.regions, -1)[:, :, 0]
 
     def canary(self, data: Any) -> tuple[int, bool]:
-        """Which agent is the canary, and whether it is present, from a JSON value.
-
-        Raises:
-            InputError: if the data are malformed.
-        """
+        """Which agent is the canary, and whether it is present, from a JSON value."""
         if not isinstance(data, dict) or set(data) != _PRESENT:
             raise InputError("data must be a table with the fields 'agent' and 'present'.")
-        agent = validate.integer_at_least(0, agent=data["agent"])
-        if agent >= self.agents or not isinstance(data["present"], bool):
-            raise InputError(
-                f"agent is {agent} and present {data['present']!r}; there are {self.agents} "
-                "agents, and present must be true or false."
-            )
-        return agent, data["present"]
+        agent = validate.integer_at_least(0, self.agents - 1, agent=data["agent"])
+        return agent, validate.instance(bool, present=data["present"])
 
     # -- neighbours ------------------------------------------------------------------------------
 
@@ -622,7 +600,3 @@ class DPFTS(DPFTSDE):
     """DP-FTS: one region, the whole domain (Section 3.1). Fields as in :class:`DPFTSDE`."""
 
     regions: OneRegion = 1
-
-
-def _label(start: int, count: int) -> str:
-    return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"

@@ -1,16 +1,13 @@
-"""What one agent computes and draws, in numpy alone: it runs in processes that load nothing else.
-
-:mod:`~private_bo.federated.agents` uses it for many agents at once, and a sealed agent for itself.
-"""
+"""What agents compute and draw, in numpy alone: one at a time, or many of them at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+from private_bo.gp.types import Array
+
 _RESIDUAL = 1e-6
 _MOST_FEATURES = 1000
 _LEAST_SPREAD = 1e-6
@@ -42,23 +39,6 @@ def kernel_root(kernel: Callable[[Array, Array], Array], grid: Array) -> Array:
     return np.ascontiguousarray(rows[:rank].T)
 
 
-def squared_exponential(X: Array, Y: Array, length_scale: float) -> Array:
-    """exp(−‖x − y‖²/2l²) of the rows of ``X`` (n, d) and ``Y`` (m, d), (n, m)."""
-    total = np.zeros((len(X), len(Y)))
-    for x, y in zip(X.T, Y.T, strict=True):
-        total += np.square(np.subtract.outer(x, y))
-    return np.asarray(np.exp(total * (-0.5 / length_scale**2)))
-
-
-def fitted_on(seen: int, initial: int, refit_every: int | None) -> int:
-    """How many observations the choice in force is made on, the first ones; 0 for none.
-
-    >>> [fitted_on(seen, 10, 5) for seen in (10, 14, 15, 21)]
-    [10, 10, 15, 20]
-    """
-    return 0 if refit_every is None else seen - (seen - initial) % refit_every
-
-
 def log_likelihoods(points: Array, targets: Array, scales: Array, variances: Array) -> Array:
     """Give ln p(y) under every candidate, but for ½ t ln 2π, (scales, variances).
 
@@ -82,13 +62,6 @@ def log_likelihoods(points: Array, targets: Array, scales: Array, variances: Arr
     misfit = np.square(factor[:, :, t, :t]).sum(axis=2)
     volume = np.log(factor[:, :, steps, steps]).sum(axis=2)
     return np.asarray(-0.5 * misfit - volume)
-
-
-def likeliest(points: Array, targets: Array, scales: Array, variances: Array) -> tuple[int, int]:
-    """Places of the length scale and the noise variance with the largest likelihood."""
-    values = log_likelihoods(points, targets, scales, variances)
-    scale, variance = np.unravel_index(int(values.argmax()), values.shape)
-    return int(scale), int(variance)
 
 
 def standardised(seen: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,9 +69,6 @@ class TabledObjective(Checked, Objective):
 
     Attributes:
         table: its values, (G,); a read-only copy is kept.
-
-    Raises:
-        InputError: if the table is empty, not a vector or not finite.
     """
 
     table: Annotated[Array, array_of("G")] = field(repr=False)
@@ -90,23 +87,49 @@ class TabledObjective(Checked, Objective):
         return self.table
 
 
-class EvaluatedObjective(Objective):
-    """An objective that is costly: a point is evaluated when first asked for, and then kept.
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An agent's private data, in two parts.
 
-    An evaluation depends on the point alone, so values do not depend on the order of questions.
+    Attributes:
+        inputs: to learn from, (n, features).
+        labels: of them, (n,).
+        held_inputs: to be judged by, (m, features).
+        held_labels: of them, (m,).
     """
 
-    def __init__(self) -> None:
-        self._known: dict[int, float] = {}
+    inputs: Array = field(repr=False)
+    labels: Indices = field(repr=False)
+    held_inputs: Array = field(repr=False)
+    held_labels: Indices = field(repr=False)
 
-    @abstractmethod
-    def evaluate(self, index: int) -> float:
-        """The value at a point; deterministic."""
+
+@dataclass(frozen=True, eq=False)
+class TunedObjective(Objective):
+    """A score of a model by its hyperparameters: a point is scored when first asked for, and kept.
+
+    A score depends on the point alone, so values do not depend on the order of questions.
+
+    Attributes:
+        domain: the points, (G, d).
+        split: the agent's data.
+        score: of the data and a point; deterministic.
+    """
+
+    domain: Array = field(repr=False)
+    split: Split
+    score: Callable[[Split, Array], float]
+    _known: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        """G, the number of points."""
+        return len(self.domain)
 
     def value(self, index: int) -> float:
-        """The value, evaluated when first asked for."""
+        """The score, computed when first asked for."""
         if index not in self._known:
-            self._known[index] = self.evaluate(index)
+            self._known[index] = self.score(self.split, self.domain[index])
         return self._known[index]
 
 
@@ -157,11 +180,7 @@ class FederatedProblem(Checked):
     def tabled(
         cls, name: str, domain: Array, table: Iterable[Iterable[float]], noise: float = 0.0
     ) -> FederatedProblem:
-        """A problem whose objectives are the rows of a table (N, G).
-
-        Raises:
-            InputError: as for the class, or if a row is not finite.
-        """
+        """A problem whose objectives are the rows of a table (N, G)."""
         rows = tuple(TabledObjective(np.asarray(row)) for row in table)
         return cls(name, domain, rows, noise)
 
@@ -181,21 +200,10 @@ class FederatedProblem(Checked):
         """G, the number of points."""
         return int(self.domain.shape[0])
 
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates."""
-        return int(self.domain.shape[1])
-
     def value(self, agent: int, index: int) -> float:
-        """An agent's objective at a point, without noise.
-
-        Raises:
-            InputError: if there is no such agent or point.
-        """
+        """An agent's objective at a point, without noise."""
         objective = self._objective(agent)
-        if not 0 <= index < self.size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self.size - 1}.")
-        return objective.value(int(index))
+        return objective.value(validate.integer_at_least(0, self.size - 1, index=index))
 
     def observe(self, agent: int, index: int, rng: np.random.Generator) -> float:
         """What an agent observes at a point: its objective and, if there is any, noise.
@@ -204,19 +212,12 @@ class FederatedProblem(Checked):
             agent: 0 <= agent < N.
             index: row number of the point, 0 <= index < G.
             rng: the agent's own source of noise; untouched where ``noise`` is 0.
-
-        Raises:
-            InputError: if there is no such agent or point.
         """
         value = self.value(agent, index)
         return value + self.noise * float(rng.standard_normal()) if self.noise else value
 
     def values(self, agent: int) -> Array:
-        """An agent's objective at all points, (G,), for evaluation only.
-
-        Raises:
-            InputError: if there is no such agent.
-        """
+        """An agent's objective at all points, (G,), for evaluation only."""
         return self._objective(agent).values()
 
     @cached_property
@@ -226,7 +227,7 @@ class FederatedProblem(Checked):
         The first use evaluates every point of every agent, in as many processes as there are
         processors where that is costly.
         """
-        costly = any(isinstance(each, EvaluatedObjective) for each in self.objectives)
+        costly = any(isinstance(each, TunedObjective) for each in self.objectives)
         return read_only(np.stack(self._rows((os.cpu_count() or 1) if costly else 1)))
 
     @cached_property
@@ -247,9 +248,7 @@ class FederatedProblem(Checked):
         return in_parallel(_values_of, ((each,) for each in self.objectives), workers)
 
     def _objective(self, agent: int) -> Objective:
-        if not 0 <= agent < self.agents:
-            raise InputError(f"agent is {agent!r}; it must be from 0 to {self.agents - 1}.")
-        return self.objectives[int(agent)]
+        return self.objectives[validate.integer_at_least(0, self.agents - 1, agent=agent)]
 
 
 @dataclass(frozen=True)
@@ -259,9 +258,6 @@ class ZeroedAgent(Checked):
     Attributes:
         problem: with the agent.
         agent: whose vectors are taken for zero in every round.
-
-    Raises:
-        InputError: if there is no such agent.
     """
 
     problem: FederatedProblem
@@ -269,8 +265,7 @@ class ZeroedAgent(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.agent >= self.problem.agents:
-            raise InputError(f"agent is {self.agent}; it must be below {self.problem.agents}.")
+        validate.integer_at_least(0, self.problem.agents - 1, agent=self.agent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,54 +358,19 @@ _C, _GAMMA = (1e-4, 10.0), (0.01, 10.0)
 _PENALTY, _STEP, _EPOCHS = (1e-6, 1.0), (1e-3, 1.0), (1, 32)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """An agent's private data, in two parts.
+def area_of_machine(split: Split, place: Array) -> float:
+    """Area under the ROC curve on the held half, of a support vector machine with C and γ."""
+    from sklearn import config_context
+    from sklearn.svm import SVC
 
-    Attributes:
-        inputs: to learn from, (n, features).
-        labels: of them, (n,).
-        held_inputs: to be judged by, (m, features).
-        held_labels: of them, (m,).
-    """
-
-    inputs: Array = field(repr=False)
-    labels: Indices = field(repr=False)
-    held_inputs: Array = field(repr=False)
-    held_labels: Indices = field(repr=False)
-
-
-class _Tuning(EvaluatedObjective):
-    """A score of a model as a function of its hyperparameters."""
-
-    def __init__(self, domain: Array, split: Split) -> None:
-        super().__init__()
-        self._domain = domain
-        self._split = split
-
-    @property
-    def size(self) -> int:
-        """G, the number of points."""
-        return len(self._domain)
-
-
-class _LandmineField(_Tuning):
-    """Area under the ROC curve of a support vector machine with C and γ."""
-
-    def evaluate(self, index: int) -> float:
-        """On the field's held-out half."""
-        from sklearn import config_context
-        from sklearn.svm import SVC
-
-        split = self._split
-        penalty, gamma = self._domain[index]
-        machine = SVC(C=_between(*_C, penalty), gamma=_between(*_GAMMA, gamma))
-        # Checks of data that were checked when they were read take as long as a fit.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            machine.fit(split.inputs, split.labels)
-            # The order of the decision function is all that the area depends on.
-            score = machine.decision_function(split.held_inputs)
-        return area_under_roc(score, split.held_labels)
+    penalty, gamma = place
+    machine = SVC(C=_between(*_C, penalty), gamma=_between(*_GAMMA, gamma))
+    # Checks of data that were checked when they were read take as long as a fit.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        machine.fit(split.inputs, split.labels)
+        # The order of the decision function is all that the area depends on.
+        score = machine.decision_function(split.held_inputs)
+    return area_under_roc(score, split.held_labels)
 
 
 def area_under_roc(scores: Array, positive: Indices) -> float:
@@ -427,26 +387,22 @@ def area_under_roc(scores: Array, positive: Indices) -> float:
     return above / (hits * others)
 
 
-class _Writer(_Tuning):
-    """Accuracy of a logistic regression with L2 penalty, step size and number of epochs."""
+def accuracy_of_classifier(split: Split, place: Array) -> float:
+    """Accuracy of a logistic regression on the held half; L2 penalty, step size and epochs."""
+    from sklearn.linear_model import SGDClassifier
 
-    def evaluate(self, index: int) -> float:
-        """On the writer's held-out half."""
-        from sklearn.linear_model import SGDClassifier
-
-        split = self._split
-        penalty, step, epochs = self._domain[index]
-        model = SGDClassifier(
-            loss="log_loss",
-            alpha=_between_logs(*_PENALTY, penalty),
-            learning_rate="constant",
-            eta0=_between_logs(*_STEP, step),
-            max_iter=round(_between_logs(*_EPOCHS, epochs)),
-            tol=None,
-            random_state=0,
-        )
-        model.fit(split.inputs, split.labels)
-        return float(np.mean(model.predict(split.held_inputs) == split.held_labels))
+    penalty, step, epochs = place
+    model = SGDClassifier(
+        loss="log_loss",
+        alpha=_between_logs(*_PENALTY, penalty),
+        learning_rate="constant",
+        eta0=_between_logs(*_STEP, step),
+        max_iter=round(_between_logs(*_EPOCHS, epochs)),
+        tol=None,
+        random_state=0,
+    )
+    model.fit(split.inputs, split.labels)
+    return float(np.mean(model.predict(split.held_inputs) == split.held_labels))
 
 
 def _between(low: float, high: float, share: float) -> float:
@@ -484,7 +440,8 @@ def landmines(
     for inputs, labels in _landmine_fields(file):
         halves = train_test_split(inputs, labels, test_size=0.5, stratify=labels, random_state=seed)
         inputs, held_inputs, labels, held_labels = halves
-        fields.append(_LandmineField(domain, Split(inputs, labels, held_inputs, held_labels)))
+        split = Split(inputs, labels, held_inputs, held_labels)
+        fields.append(TunedObjective(domain, split, area_of_machine))
     return FederatedProblem("landmines", domain, tuple(fields))
 
 
@@ -539,8 +496,8 @@ def digits(
         InputError: if an argument is out of range, or leaves an agent fewer than 6 images or only
             one digit to learn from.
 
-    >>> digits(agents=5).dimension
-    3
+    >>> digits(agents=5).domain.shape
+    (512, 3)
     """
     from sklearn.datasets import load_digits
 
@@ -562,7 +519,7 @@ def digits(
                 "fewer agents or a larger concentration."
             )
         split = Split(images[learn], labels[learn], images[held], labels[held])
-        writers.append(_Writer(domain, split))
+        writers.append(TunedObjective(domain, split, accuracy_of_classifier))
     return FederatedProblem("digits", domain, tuple(writers))
 
 

@@ -130,18 +130,9 @@ class Weights(Checked):
 
     @classmethod
     def constant(cls, values: object, rounds: int) -> Weights:
-        """The same weights (P, N) in every round.
-
-        Raises:
-            InputError: as for the class.
-        """
+        """The same weights (P, N) in every round."""
         each = array_of("P", "N")(weights=values)
         return cls(np.broadcast_to(each, (rounds, *each.shape)))
-
-    @property
-    def rounds(self) -> int:
-        """T, the number of rounds."""
-        return int(self.values.shape[0])
 
     @property
     def regions(self) -> int:
@@ -345,9 +336,6 @@ class Broadcast(Checked):
     Attributes:
         round: t, the iteration that made it; -1 for the zeros that precede the first.
         vectors: one vector for each sub-region, (P, M), read-only.
-
-    Raises:
-        InputError: if the round is below -1, or the vectors are no finite matrix.
     """
 
     round: Annotated[int, at_least(-1)]
@@ -414,9 +402,6 @@ class Report(Checked):
         round: t, the iteration it belongs to.
         agent: n, from 0.
         vector: a vector of floats, (M,) if it is right; read-only.
-
-    Raises:
-        InputError: if round or agent is no integer, or the vector is no vector of real numbers.
     """
 
     round: Annotated[int, _integer]

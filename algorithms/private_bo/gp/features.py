@@ -17,7 +17,7 @@ import numpy as np
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.fields import Checked, Count, Natural, Positive
 from private_bo.gp.prior import FeatureDomain, Matern, SquaredExponential
-from private_bo.gp.types import Array, point_set
+from private_bo.gp.types import Array, points_of
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -58,20 +58,6 @@ class FeatureMap(ABC):
         """
         raise UnsupportedError(f"{type(self).__name__} have no proven error; use EigenFeatures.")
 
-    def points(self, X: Array) -> Array:
-        """``X`` as checked points, (n, d).
-
-        Raises:
-            InputError: if it has another width or is not finite.
-        """
-        points = point_set(X=X)
-        if points.shape[1] != self.dimension:
-            raise InputError(
-                f"X has points of dimension {points.shape[1]}; the feature map takes those of "
-                f"dimension {self.dimension}."
-            )
-        return points
-
 
 @dataclass(frozen=True)
 class AdditiveFeatures(Checked, FeatureMap):
@@ -108,7 +94,7 @@ class AdditiveFeatures(Checked, FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         """Coordinate by coordinate, shape (n, d m)."""
-        points = self.points(X)
+        points = points_of(self.dimension, X=X)
         flat = self.part(points.reshape(-1, 1)) / math.sqrt(self.dimensions)
         return flat.reshape(len(points), self.size)
 
@@ -198,7 +184,7 @@ class EigenFeatures(Checked, FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of ``X``, (n, m)."""
-        features = self._raw(self.points(X))
+        features = self._raw(points_of(self.dimension, X=X))
         # Rounding alone can take a norm above 1.
         norms = np.linalg.norm(features, axis=1, keepdims=True)
         features /= np.maximum(norms, 1.0)
@@ -362,7 +348,7 @@ class _FourierMap(Checked, FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         """Cosines, then sines, shape (n, m)."""
-        angles = self.points(X) @ self.frequencies.T
+        angles = points_of(self.dimension, X=X) @ self.frequencies.T
         roots = np.sqrt(self._weights)
         moving = ~self._zeros
         sines = np.sin(angles[:, moving]) * roots[moving]

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from dpaudit.base.errors import InputError
-from dpaudit.base.validate import integer_at_least, open_fraction, positive
+from dpaudit.base.validate import finite, integer_at_least, open_fraction, positive
 from private_bo.gp.prior import FiniteDomain, Kernel
 from private_bo.gp.types import Array, Indices, read_only
 
@@ -86,9 +86,6 @@ class FinitePosterior(ABC):
             kernel: the prior covariance.
             noise_variance: λ > 0, the variance of the likelihood (the regulariser).
             storage: what to keep; see :class:`Storage`.
-
-        Raises:
-            InputError: if ``noise_variance`` is not positive or the kernel does not fit the domain.
         """
         if storage is Storage.AUTOMATIC:
             small = domain.size <= _LARGEST_DENSE_DOMAIN
@@ -113,11 +110,6 @@ class FinitePosterior(ABC):
         """Posterior covariance, (n, n): read-only, and later updates may change it."""
 
     @property
-    def noise_variance(self) -> float:
-        """The likelihood's variance λ."""
-        return self._noise_variance
-
-    @property
     def observations(self) -> int:
         """The number of observations t."""
         return self._observations
@@ -137,10 +129,8 @@ class FinitePosterior(ABC):
         Raises:
             InputError: if there is no such point or ``y`` is not finite; nothing is changed.
         """
-        if not 0 <= index < self._size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self._size - 1}.")
-        if not math.isfinite(y):
-            raise InputError(f"y is {y!r}; it must be a finite number.")
+        integer_at_least(0, self._size - 1, index=index)
+        finite(y=y)
         variance = float(self._variance[index])
         deviation = math.sqrt(variance + self._noise_variance)
         residual = (y - float(self._mean[index])) / deviation
@@ -216,11 +206,7 @@ class _RowPosterior(FinitePosterior):
 
 
 def variance_ratio(accuracy: float) -> float:
-    """ρ = (1 + ε̃)/(1 - ε̃): an ε̃-accurate dictionary has σ̃² within a factor ρ of σ².
-
-    Raises:
-        InputError: if ``accuracy`` ε̃ (not a privacy parameter) is outside (0, 1).
-    """
+    """ρ = (1 + ε̃)/(1 - ε̃): an ε̃-accurate dictionary has σ̃² within a factor ρ of σ²."""
     value = open_fraction(accuracy=accuracy)
     return (1.0 + value) / (1.0 - value)
 
@@ -232,9 +218,6 @@ def oversampling(accuracy: float, horizon: int, confidence: float) -> float:
         accuracy: ε̃ in (0, 1), the accuracy of the dictionary (not a privacy parameter).
         horizon: T >= 1, the number of embeddings.
         confidence: δ in (0, 1), the probability that one of them is not accurate.
-
-    Raises:
-        InputError: if an argument is outside its range.
 
     >>> round(oversampling(accuracy=0.1, horizon=1000, confidence=0.1), 1)
     7770.9
@@ -358,18 +341,12 @@ class NystromPosterior:
     sums of payoffs into the norm of Ṽ⁻¹, which holds for every root of Ṽ⁻¹.
 
     Attributes:
-        embedding: the features.
-        factor: L, lower triangular, (m, m).
         whitened: L⁻¹ φ̃(x) of every point, (m, n): column x_τ holds u_{·τ}.
         variance: σ̃²(x) = k(x, x) - ‖φ̃‖² + λ φ̃ᵀ Ṽ⁻¹ φ̃ of every point, (n,), >= 0.
-        noise_variance: λ.
     """
 
-    embedding: NystromEmbedding
-    factor: Array
     whitened: Array
     variance: Array
-    noise_variance: float
 
     @classmethod
     def fit(
@@ -381,16 +358,13 @@ class NystromPosterior:
             embedding: features of the n points.
             counts: how often each point has been played, (n,).
             noise_variance: λ > 0.
-
-        Raises:
-            InputError: if ``noise_variance`` is not positive.
         """
         from scipy.linalg.blas import dtrsm
 
         regulariser = positive(noise_variance=noise_variance)
         if embedding.dimension == 0:
             empty = np.empty((0, embedding.residual.size))
-            return cls(embedding, np.empty((0, 0)), empty, embedding.residual, regulariser)
+            return cls(empty, embedding.residual)
         played = np.flatnonzero(counts)
         weights: Array = np.sqrt(counts[played].astype(np.float64))
         weighted = embedding.features[played] * weights[:, np.newaxis]
@@ -400,12 +374,4 @@ class NystromPosterior:
         whitened = dtrsm(1.0, factor, embedding.features.T, lower=1)
         explained = np.einsum("ij,ij->j", whitened, whitened)
         variance = embedding.residual + regulariser * explained
-        return cls(embedding, factor, whitened, variance, regulariser)
-
-    def solve(self, right: Array) -> Array:
-        """Ṽ⁻¹ ``right`` for a vector (m,) or a matrix (m, k) of right-hand sides."""
-        from scipy.linalg import cho_solve
-
-        if self.embedding.dimension == 0:
-            return np.zeros_like(right)
-        return np.asarray(cho_solve((self.factor, True), right, check_finite=False))
+        return cls(whitened, variance)

@@ -19,7 +19,15 @@ import numpy as np
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Interval, Positive
 from dpaudit.base.validate import integer_at_least, positive, real_array
-from private_bo.gp.types import Array, Indices, array_of, point_set, point_sets, read_only
+from private_bo.gp.types import (
+    Array,
+    Indices,
+    array_of,
+    point_set,
+    point_sets,
+    points_of,
+    read_only,
+)
 
 _LARGEST_NU = 100.0
 
@@ -167,9 +175,6 @@ class ARD(Checked, Kernel):
         kernel: k, usually of length scale 1.
         length_scales: l, one positive number a coordinate.
 
-    Raises:
-        InputError: if a length scale is not positive.
-
     >>> ARD(SquaredExponential(1.0), (1.0, 2.0))(np.zeros((1, 2)), np.array([[0.0, 2.0]]))
     array([[0.60653066]])
     """
@@ -191,13 +196,8 @@ class ARD(Checked, Kernel):
         return self.kernel.diagonal(self._scaled(X))
 
     def _scaled(self, X: Array) -> Array:
-        points = point_set(X=X)
-        if points.shape[1] != len(self.length_scales):
-            raise InputError(
-                f"length_scales has {len(self.length_scales)} entries; it must have one for each "
-                f"of the {points.shape[1]} coordinates."
-            )
-        return np.asarray(points / np.array(self.length_scales))
+        scales = np.array(self.length_scales)
+        return np.asarray(points_of(len(scales), X=X) / scales)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,9 +267,6 @@ class FiniteDomain(Checked):
     Attributes:
         points: the points, (n, d), n >= 1; a read-only copy is kept.
 
-    Raises:
-        InputError: if ``points`` is empty, not two-dimensional or not finite.
-
     >>> FiniteDomain.grid(4).points.ravel()
     array([0.25, 0.5 , 0.75, 1.  ])
     >>> FiniteDomain.grid(2, dimensions=2).points.tolist()
@@ -295,9 +292,6 @@ class FiniteDomain(Checked):
         Args:
             per_axis: m >= 1, the number of values of each coordinate.
             dimensions: d >= 1; the grid has m^d points.
-
-        Raises:
-            InputError: if an argument is not a positive integer.
         """
         count = integer_at_least(1, per_axis=per_axis)
         depth = integer_at_least(1, dimensions=dimensions)
@@ -315,14 +309,6 @@ class FiniteDomain(Checked):
     def size(self) -> int:
         """n, the number of points."""
         return int(self.points.shape[0])
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates."""
-        return int(self.points.shape[1])
-
-    def __len__(self) -> int:
-        return self.size
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FiniteDomain):
@@ -404,9 +390,6 @@ class Ball(FeatureDomain):
     Attributes:
         radius: of the ball.
         dimensions: d.
-
-    Raises:
-        InputError: if a field is not positive.
     """
 
     radius: Positive = 2.0
@@ -442,9 +425,6 @@ class Box(FeatureDomain):
     Attributes:
         side: (low, high), of every coordinate.
         dimensions: d.
-
-    Raises:
-        InputError: if ``side`` is no interval or d is not positive.
     """
 
     side: Interval = (0.0, 1.0)

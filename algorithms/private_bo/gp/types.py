@@ -41,11 +41,7 @@ def array_of(*axes: str) -> Callable[..., Array]:
 
 
 def point_set(**field: Any) -> Array:
-    """The value as a finite float array of shape (n, d), one point a row.
-
-    Raises:
-        InputError: if it is not a two-dimensional array of finite numbers.
-    """
+    """The value as a finite float array of shape (n, d), one point a row."""
     points = real_array(**field)
     if points.ndim != 2:
         (name,) = field
@@ -55,18 +51,21 @@ def point_set(**field: Any) -> Array:
     return points
 
 
-def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Both as point sets, (n, d) and (m, d).
-
-    Raises:
-        InputError: if one is none, or their points have different dimensions.
-    """
-    left, right = point_set(X=X), point_set(Y=Y)
-    if left.shape[1] != right.shape[1]:
+def points_of(dimensions: int, **field: Any) -> Array:
+    """The value as points of so many coordinates, (n, d)."""
+    points = point_set(**field)
+    if points.shape[1] != dimensions:
+        (name,) = field
         raise InputError(
-            f"Y has points of dimension {right.shape[1]}; it must have those of X, {left.shape[1]}."
+            f"{name} has points of dimension {points.shape[1]}; they must be of {dimensions}."
         )
-    return left, right
+    return points
+
+
+def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
+    """Both as point sets, (n, d) and (m, d)."""
+    left = point_set(X=X)
+    return left, points_of(left.shape[1], Y=Y)
 
 
 def read_only(array: Array) -> Array:

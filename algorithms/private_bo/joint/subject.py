@@ -135,9 +135,6 @@ def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> Decisio
     f = Σ_{i<=4} a_i k(x_i, ·) with k the squared exponential, l = 1, x_i uniform in the ball of
     radius 2 and ‖a‖₁ = 1, drawn again until max f >= 0.8. Each round has one arm with f >= 0.8,
     uniform among such points, and others with f <= 0.6. Rewards are Bernoulli(f).
-
-    Raises:
-        InputError: if ``steps`` or ``arms`` is not positive.
     """
     steps = validate.integer_at_least(1, steps=steps)
     arms = validate.integer_at_least(1, arms=arms)
@@ -217,11 +214,7 @@ BENCHMARKS = {
 def benchmark(
     name: str, rng: np.random.Generator, steps: int = 10_000, arms: int = 25, noise: float = 0.1
 ) -> DecisionProblem:
-    """A function of Table 1: every round has ``arms`` uniform points, and normal noise.
-
-    Raises:
-        InputError: if there is no such function, or a number is out of range.
-    """
+    """A function of Table 1: every round has ``arms`` uniform points, and normal noise."""
     if name not in BENCHMARKS:
         raise InputError(f"name is {name!r}; it must be one of {', '.join(BENCHMARKS)}.")
     steps = validate.integer_at_least(1, steps=steps)
@@ -253,13 +246,6 @@ def benchmark_features(name: str) -> FeatureMap:
     if name.startswith("michalewicz"):
         part = EigenFeatures(SquaredExponential(0.08), line, 20)
     return AdditiveFeatures(part, domain.dimensions)
-
-
-def _feature_map(**given: Any) -> FeatureMap:
-    ((name, value),) = given.items()
-    if not isinstance(value, FeatureMap):
-        raise InputError(f"{name} is {value!r:.60}; it must be a FeatureMap.")
-    return value
 
 
 @dataclass(frozen=True)
@@ -304,7 +290,9 @@ class PrivateApproximateGPUCB(Study):
     delta: OpenProbability = 0.1
     steps: Count = 1024
     reward_range: Interval = (0.0, 1.0)
-    feature_map: Annotated[FeatureMap, _feature_map] = field(default_factory=default_features)
+    feature_map: Annotated[FeatureMap, partial(validate.instance, FeatureMap)] = field(
+        default_factory=default_features
+    )
     noise: Noise = Noise.TIGHT
     matrix_weight: NonNegative = FREE_WEIGHT
     centred: bool = True

@@ -18,14 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit.base import validate
-from dpaudit.base.fields import Checked, Count, OpenProbability, Positive
+from dpaudit.base.fields import Checked, Count, OpenProbability, Positive, Rate
 from dpaudit.project import RunResult
 from private_bo.local.policies import (
     Constants,
     Epochs,
     FeatureTruncation,
     MedianOfMeans,
-    MomentOrder,
     Outcome,
     Policy,
     RewardTruncation,
@@ -139,7 +138,7 @@ class HeavyTailed(Baseline):
         dictionary_accuracy: ε̃ in (0, 1) of the Nyström features, where there are any.
     """
 
-    moment: MomentOrder = 1.0
+    moment: Rate = 1.0
     dictionary_accuracy: OpenProbability = 0.1
 
     def constants(self, problem: BanditProblem) -> Constants:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PublicError
-from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
+from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive, Rate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Claim, Finding
 from dpaudit.mechanisms import Laplace, Mechanism
@@ -42,7 +42,6 @@ from private_bo.local.policies import (
     LaplaceFeatureTruncation,
     LaplaceTruncation,
     MedianOfMeans,
-    MomentOrder,
     Outcome,
     Policy,
     Users,
@@ -451,7 +450,7 @@ class LDPMoMAGPUCB(Epochs, LocallyPrivate):
     policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None
-    moment: MomentOrder = 1.0
+    moment: Rate = 1.0
 
     @property
     def responses(self) -> int:

@@ -17,11 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.project import RunResult
 from private_bo.gp import (
@@ -36,9 +35,6 @@ from private_bo.gp import (
 )
 from private_bo.gp.types import Array, Indices, single_threaded
 from private_bo.problems import Arms, BanditProblem, RealSellers, RewardSource
-
-MomentOrder: TypeAlias = Annotated[float, validate.fraction]
-"""α in (0, 1]: a moment of order 1 + α is bounded."""
 
 
 def theorem_plays_per_epoch(horizon: int, confidence: float) -> int:
@@ -229,11 +225,7 @@ Channel: TypeAlias = Callable[[str, Any], float]
 
 
 def clear_channel(user: str, reward: float) -> float:
-    """The channel of the non-private algorithms: the learner sees the reward.
-
-    Raises:
-        InputError: if it is not a finite number.
-    """
+    """The channel of the non-private algorithms: the learner sees the reward."""
     try:
         if math.isfinite(reward):
             return reward

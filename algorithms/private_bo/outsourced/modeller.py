@@ -8,11 +8,9 @@ given or by maximum likelihood on what was released.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from numbers import Integral
 from typing import Annotated
 
 import numpy as np
@@ -28,7 +26,7 @@ from dpaudit.base.fields import (
     OpenProbability,
     Positive,
 )
-from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
+from private_bo.gp import ARD, FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
 from private_bo.gp.types import Array, Indices, array_of
 
 Query = Callable[[int], float]
@@ -42,9 +40,6 @@ class Release(Checked):
     Attributes:
         points: the transformed rows Z (n, r), read-only.
         noise_variance: public variance of the noise in each entry; 0 if none was added.
-
-    Raises:
-        InputError: if ``points`` is no matrix of finite numbers or the variance is negative.
     """
 
     points: Annotated[Array, array_of("n", "r")] = field(repr=False)
@@ -84,13 +79,7 @@ class AnswerDesk(Checked):
             InputError: if there is no such row, it has been measured already, or its output is no
                 finite number.
         """
-        asked: object = row  # callers without a type checker may ask anything
-        whole = isinstance(asked, Integral) and not isinstance(asked, bool | np.bool_)
-        if not whole or not 0 <= row < self.size:
-            raise InputError(
-                f"row is {row!r}; it must be a whole number from 0 to {self.size - 1}."
-            )
-        number = int(row)
+        number = validate.integer_at_least(0, self.size - 1, row=row)
         if number in self._asked:
             raise InputError(f"row is {number}, which has been measured; ask for another row.")
         output = validate.finite(output=self.measure(number))
@@ -110,80 +99,30 @@ class InputModel(StrEnum):
     def read(self, release: Release) -> Inputs:
         """The released rows under this model."""
         if self is InputModel.ORDINARY or release.noise_variance == 0:
-            return _PlainInputs(release.points)
-        return PosteriorInputs.given(release)
-
-
-class Inputs(ABC):
-    """A kernel on row numbers: ``share`` of f is smooth in the release, the rest is each row's own.
-
-    f(x_i) = sqrt(s) g(i) + sqrt(1 - s) h_i, with g ~ GP(0, k) and independent unit normals h_i.
-    """
-
-    @abstractmethod
-    def scaled(self, length_scale: float) -> Array:
-        """Points (n, r) on which ``kernel`` is defined."""
-
-    @abstractmethod
-    def kernel(self, length_scale: float) -> Kernel:
-        """Unit-variance kernel k of the smooth share, on the points of :meth:`scaled`."""
-
-    @property
-    @abstractmethod
-    def diameter(self) -> float:
-        """Diagonal of the smallest box around the inputs, in the units of the release."""
-
-    def share(self, length_scale: float) -> float:
-        """The share s of the smooth part, in (0, 1]."""
-        return 1.0
-
-    def posterior(self, length_scale: float, noise_variance: float) -> FinitePosterior:
-        """The prior of the smooth share on all rows, ready for observations."""
-        domain = FiniteDomain(self.scaled(length_scale))
-        kernel = self.kernel(length_scale)
-        return FinitePosterior.of(domain, kernel, noise_variance, Storage.ROWS)
+            return Inputs(release.points, np.zeros(release.points.shape[1]))
+        return Inputs.given(release)
 
 
 @dataclass(frozen=True, eq=False)
-class _PlainInputs(Inputs):
-    """The released rows taken for the inputs.
-
-    Attributes:
-        points: (n, r).
-    """
-
-    points: Array
-
-    @property
-    def diameter(self) -> float:
-        return float(np.linalg.norm(np.ptp(self.points, axis=0)))
-
-    def scaled(self, length_scale: float) -> Array:
-        return self.points
-
-    def kernel(self, length_scale: float) -> Kernel:
-        return SquaredExponential(length_scale)
-
-
-@dataclass(frozen=True, eq=False)
-class PosteriorInputs(Inputs):
+class Inputs:
     """Inputs known up to independent normal errors, and the SE kernel averaged over them.
 
     For x_i ~ N(m_i, diag p) independently, E k(x_i, x_j) for i ≠ j is, coordinate by coordinate,
     l/√(l² + 2p) · exp(-(m_i - m_j)²/(2 (l² + 2p))) (the integral of a Gaussian), and it is 1 for
-    i = j. So f has the covariance of a smooth part of share ∏ l/√(l² + 2p) and a part of each
-    row's own.
+    i = j. So a share s = ∏ l/√(l² + 2p) of f is smooth in the means, and the rest is each row's
+    own: f(x_i) = sqrt(s) g(i) + sqrt(1 - s) h_i, with g ~ GP(0, k) and independent unit normals
+    h_i. Without errors all of it is smooth.
 
     Attributes:
         means: m (n, r).
-        variances: p (r,).
+        variances: p (r,); all 0 or none.
     """
 
     means: Array
     variances: Array
 
     @classmethod
-    def given(cls, release: Release) -> PosteriorInputs:
+    def given(cls, release: Release) -> Inputs:
         """The posterior of the inputs under a normal prior of variance var(Z) - σ².
 
         With prior variance v the mean is shrunk by v/(v + σ²) and p = v σ²/(v + σ²). The prior is
@@ -198,19 +137,18 @@ class PosteriorInputs(Inputs):
 
     @property
     def diameter(self) -> float:
-        """Largest distance within the box around the means."""
+        """Diagonal of the smallest box around the means."""
         return float(np.linalg.norm(np.ptp(self.means, axis=0)))
 
-    def scaled(self, length_scale: float) -> Array:
-        """The means in units of the averaged kernel's length scales, shape (n, r)."""
-        return self.means / np.sqrt(length_scale**2 + 2.0 * self.variances)
-
     def kernel(self, length_scale: float) -> Kernel:
-        """The smooth part of the averaged kernel, for scaled means."""
-        return SquaredExponential(1.0)
+        """Unit-variance kernel k of the smooth share, on the means."""
+        if not self.variances.any():
+            return SquaredExponential(length_scale)
+        scales = np.sqrt(length_scale**2 + 2.0 * self.variances)
+        return ARD(SquaredExponential(1.0), tuple(scales.tolist()))
 
     def share(self, length_scale: float) -> float:
-        """The smooth part of the prior variance, ∏ l/√(l² + 2p)."""
+        """The share s of the smooth part, in (0, 1]."""
         return float(np.prod(length_scale / np.sqrt(length_scale**2 + 2.0 * self.variances)))
 
 
@@ -261,8 +199,8 @@ def most_likely(inputs: Inputs, rows: Sequence[int], outputs: Sequence[float]) -
 
 def _correlation(inputs: Inputs, rows: list[int], length: float) -> Array:
     """Prior correlation of f at distinct rows."""
-    points, share = inputs.scaled(length)[rows], inputs.share(length)
-    gram = share * inputs.kernel(length)(points, points)
+    points = inputs.means[rows]
+    gram = inputs.share(length) * inputs.kernel(length)(points, points)
     gram.flat[:: len(rows) + 1] = 1.0
     return np.asarray(gram)
 
@@ -276,6 +214,59 @@ def _profile(gram: Array, y: Array, ratio: float) -> tuple[float, float, float]:
     signal = max(float(residual @ residual) / y.size, 1e-12)
     log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
     return -0.5 * (y.size * math.log(signal) + log_determinant), mean, signal
+
+
+class Belief:
+    """The posterior of f at every row, under given hyperparameters and the outputs so far.
+
+    Attributes:
+        rows: row numbers, in the order in which their outputs came.
+        outputs: of these rows.
+        posterior: of the smooth part, in units of its prior deviation.
+
+    Args:
+        inputs: the released rows.
+        model: the hyperparameters.
+    """
+
+    def __init__(self, inputs: Inputs, model: Hyperparameters) -> None:
+        self.rows: list[int] = []
+        self.outputs: list[float] = []
+        self.model = model
+        self._inputs = inputs
+        self._smooth = model.signal_variance * inputs.share(model.length_scale)
+        self._own = model.signal_variance - self._smooth
+        # No row is asked twice, so a row's own part is noise to what the others tell of it.
+        noise = (model.noise_variance + self._own) / self._smooth
+        domain, kernel = FiniteDomain(inputs.means), inputs.kernel(model.length_scale)
+        self.posterior = FinitePosterior.of(domain, kernel, noise, Storage.ROWS)
+
+    def learn(self, row: int, output: float) -> None:
+        """Take in the output of a row."""
+        value = validate.finite(output=output)
+        self.rows.append(row)
+        self.outputs.append(value)
+        self.posterior.update(row, (value - self.model.mean) / math.sqrt(self._smooth))
+
+    def under(self, model: Hyperparameters) -> Belief:
+        """What follows from the same outputs under other hyperparameters."""
+        other = Belief(self._inputs, model)
+        for row, output in zip(self.rows, self.outputs, strict=True):
+            other.learn(row, output)
+        return other
+
+    def refitted(self) -> Belief:
+        """The same under the likeliest hyperparameters."""
+        return self.under(most_likely(self._inputs, self.rows, self.outputs))
+
+    def scores(self, width: float) -> Array:
+        """μ̃(z) + width · σ̃(z) of every row, but for a scale and a constant."""
+        scores = self._smooth * self.posterior.variance
+        scores += self._own
+        np.sqrt(scores, out=scores)
+        scores *= width / math.sqrt(self._smooth)
+        scores += self.posterior.mean
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,62 +350,16 @@ class Modeller(Checked):
                 f"are queries, {self.queries}."
             )
         inputs, n = self.inputs.read(release), release.size  # line 1
-        belief = _Belief(inputs, self.hyperparameters)
+        belief = Belief(inputs, self.hyperparameters or Hyperparameters(length_scale=1.0))
         for row in rng.choice(n, self.initial, replace=False):
             belief.learn(int(row), query(int(row)))
+        fit_at = math.inf if self.hyperparameters else 2
         for t in range(1, self.steps + 1):  # line 2
+            if len(belief.rows) >= fit_at:
+                belief, fit_at = belief.refitted(), 2 * len(belief.rows)
             beta = 2.0 * math.log(n * t * t * math.pi**2 / (6.0 * self.confidence))  # line 3
-            row = belief.most_promising(self.width_multiplier * math.sqrt(beta))  # line 4
-            y = query(row)  # line 5
-            belief.learn(row, y)  # line 6
+            scores = belief.scores(self.width_multiplier * math.sqrt(beta))
+            scores[belief.rows] = -math.inf
+            row = int(scores.argmax())  # line 4, the first of equals
+            belief.learn(row, query(row))  # lines 5-6
         return Search(np.array(belief.rows, dtype=np.intp), np.array(belief.outputs), belief.model)
-
-
-class _Belief:
-    """The posterior of f at every row; hyperparameters that are not given are fitted anew."""
-
-    def __init__(self, inputs: Inputs, given: Hyperparameters | None) -> None:
-        self.rows: list[int] = []
-        self.outputs: list[float] = []
-        self._inputs = inputs
-        self._fits = given is None
-        self._fit_at = 2
-        self._start(Hyperparameters(length_scale=1.0) if given is None else given)
-
-    def _start(self, model: Hyperparameters) -> None:
-        """The posterior under these hyperparameters, given all outputs so far."""
-        self.model = model
-        self._share = self._inputs.share(model.length_scale)
-        self._smooth = model.signal_variance * self._share
-        self._own = model.signal_variance - self._smooth
-        # No row is asked twice, so a row's own part is noise to what the others tell of it.
-        noise = (model.noise_variance + self._own) / self._smooth
-        self._posterior = self._inputs.posterior(model.length_scale, noise)
-        for row, output in zip(self.rows, self.outputs, strict=True):
-            self._update(row, output)
-
-    def _update(self, row: int, output: float) -> None:
-        self._posterior.update(row, (output - self.model.mean) / math.sqrt(self._smooth))
-
-    def learn(self, row: int, output: float) -> None:
-        """Take in the output of a row."""
-        value = validate.finite(output=output)
-        self.rows.append(row)
-        self.outputs.append(value)
-        if not self._fits:
-            self._update(row, value)
-
-    def most_promising(self, width: float) -> int:
-        """Argmax μ̃(z) + width · σ̃(z) over the rows not asked yet, the first of equals."""
-        if self._fits and len(self.rows) >= self._fit_at:
-            self._fit_at = 2 * len(self.rows)
-            self._start(most_likely(self._inputs, self.rows, self.outputs))
-        elif self._fits:
-            self._update(self.rows[-1], self.outputs[-1])
-        scores = self._smooth * self._posterior.variance
-        scores += self._own
-        np.sqrt(scores, out=scores)
-        scores *= width / math.sqrt(self._smooth)
-        scores += self._posterior.mean
-        scores[self.rows] = -math.inf
-        return int(scores.argmax())

@@ -190,9 +190,6 @@ class OutsourcedProblem(Checked):
         f: true output of each row (n,), read-only.
         noise_variance: σ_n² of a measurement.
         hyperparameters: of f's GP, if they are public; None to learn them from what is released.
-
-    Raises:
-        InputError: if the shapes do not match or a value is not finite.
     """
 
     name: str
@@ -302,9 +299,6 @@ def loans(path: Path | str | None = None, *, public_scale: bool = False) -> Outs
         path: ``lc_2007_2011.csv`` or its ``.gz``; by default ``lendingclub/lc_2007_2011.csv.gz`` in
             the directory named by the environment variable ``DPAUDIT_DATA``.
         public_scale: scale by public ranges instead of the rows' own mean and largest norm.
-
-    Raises:
-        InputError: if the file is missing or is not that data set.
     """
     table = _loan_table(data_file(path, "lendingclub/lc_2007_2011.csv.gz"))
     funds, rate, income, payments = table[table[:, 0] > 0].T
@@ -339,9 +333,6 @@ def load_problem(
         source: name or path.
         rng: draws the function on the grid, whose points are public in any case.
         public_scale: for recorded rows; see :func:`properties` and :func:`loans`.
-
-    Raises:
-        InputError: if there is no such problem, or its file is missing or malformed.
     """
     return load_named(
         source,

@@ -123,11 +123,7 @@ class Agent:
         return Report(turn, self.number, np.pad(mean, (0, self.study.entries - mean.size)))
 
     def receive(self, broadcast: Broadcast) -> None:
-        """Take a broadcast for the mean of the prior, from now on.
-
-        Raises:
-            InputError: if it is none, or one of another study.
-        """
+        """Take a broadcast for the mean of the prior, from now on."""
         vectors = validate.instance(Broadcast, broadcast=broadcast).vectors
         if vectors.shape != (shape := (1, self.study.entries)):
             raise InputError(f"broadcast has vectors of shape {vectors.shape}; it must be {shape}.")

@@ -145,12 +145,15 @@ class LocalStudy(AnsweringStudy):
         draws, coins = rng.spawn(2)
         server = self.server(draws)
         for user, record in zip(self.names, problem, strict=True):
-            question, device = server.ask(), self.device(user, ledger, coins)
-            server.tell(device.answer(question, self.measure(question.point, record)))
+            server.tell(self.ask(server.ask(), self.device(user, ledger, coins), record))
         return server
 
+    def ask(self, question: Any, device: Any, record: Any) -> Any:
+        """What the device of a user with that record sends."""
+        return device.answer(question, self.measure(question.point, record))
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class Device:
     """A user's own device: it alone sees the answer before it is private.
 
@@ -167,6 +170,7 @@ class Device:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
+        validate.text(user=self.user)
         validate.instance(Ledger, ledger=self.ledger)
         validate.instance(np.random.Generator, rng=self.rng)
 

@@ -10,7 +10,7 @@ by randomised response. From how often something was near, the server knows how 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -20,11 +20,10 @@ import numpy as np
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Natural
-from dpaudit.ledger import Ledger
 from private_bo.gp.types import Array, array_of
 from private_bo.levels import Levels
 from private_bo.own.agent import scale_answer
-from private_bo.own.answers import AT, LocalStudy
+from private_bo.own.answers import Device, LocalStudy
 from private_bo.own.server import Question, ReleasedAnswer, Server
 from private_bo.own.studies import ConstantUser, InterleavedUser
 from private_bo.redacted_errors import NamedFunction, RedactedFunction, as_named, redact
@@ -85,17 +84,9 @@ class LocalJointStudy(LocalStudy):
             self.levels, self.answer_deviation,
         )  # fmt: skip
 
-    def device(self, user: str, ledger: Any, rng: np.random.Generator) -> JointDevice:  # type: ignore[override]
+    def device(self, user: str, ledger: Any, rng: np.random.Generator) -> JointDevice:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
         return JointDevice(self, user, ledger, rng)
-
-    def search(self, problem: Iterable[Any], ledger: Any, rng: np.random.Generator) -> Server:
-        """Ask one user after the other."""
-        draws, coins = rng.spawn(2)
-        server = self.server(draws)
-        for user, record in zip(self.names, problem, strict=True):
-            server.tell(self.ask(server.ask(), self.device(user, ledger, coins), record))
-        return server
 
     def ask(self, parameters: Parameters, device: JointDevice, record: Any) -> Report:
         """What the device of a user with that record sends."""
@@ -119,29 +110,21 @@ class _Played(RedactedFunction):
 
 
 @dataclass(eq=False)
-class JointDevice:
+class JointDevice(Device):
     """A user's own device: it alone knows the options, the choice and the answer.
 
+    Fields as in the base class, and:
+
     Attributes:
-        study: public configuration.
-        user: charged in the ledger.
-        ledger: the door.
-        rng: of coins.
         choice: the option that was played, known to the user alone; None before.
     """
 
     study: LocalJointStudy
-    user: str
-    ledger: Ledger
-    rng: np.random.Generator
     choice: int | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        validate.text(user=self.user)
-        validate.instance(Ledger, ledger=self.ledger)
-        validate.instance(np.random.Generator, rng=self.rng)
-
-    def answer(self, parameters: Parameters, options: Any, play: Callable[[int], Any]) -> Report:
+    def answer(  # type: ignore[override]
+        self, parameters: Parameters, options: Any, play: Callable[[int], Any]
+    ) -> Report:
         """Choose, play, and send one level.
 
         Args:
@@ -164,9 +147,9 @@ class JointDevice:
         scaled = scale_answer(redact(play)(place), study.answers)
         near, coin = self.rng.random(2)
         level = study.levels.number(scaled, coin) if near < share else 0
-        sent = self.ledger.release(study.mechanism, level, unit=self.user, at=AT)
+        sent = self.release(level)
         self.choice = place
-        return Report(parameters.group, int(sent))
+        return Report(parameters.group, sent)
 
 
 @dataclass(eq=False)
@@ -199,11 +182,7 @@ class LocalJointServer(Server):
         return float(np.clip(self._near / self._reports, _LEAST, 1.0))
 
     def tell(self, report: Report) -> None:  # type: ignore[override]
-        """Count a report.
-
-        Raises:
-            InputError: if it answers no question that waits, or has no such level.
-        """
+        """Count a report."""
         validate.instance(Report, report=report)
         levels, (low, high) = self.levels, self.answers
         validate.integer_at_least(0, levels.law.k - 1, level=report.level)

@@ -21,9 +21,9 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data
-from private_bo.gp.types import Array, point_set
+from private_bo.gp.types import Array, point_set, points_of
 from private_bo.outsourced import CertifiedCurator, Release
-from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
+from private_bo.outsourced.modeller import AnswerDesk, Belief, Hyperparameters, InputModel
 from private_bo.own.agent import scale_answer
 from private_bo.own.server import BoxSpace, ReleasedAnswer
 from private_bo.own.studies import (
@@ -121,9 +121,8 @@ class OutsourcedStudy(OwnStudy):
         return OutsourcedModeller(release, self.queries, noise, self.answers, rng)
 
     def _scaled(self, rows: Any) -> Array:
-        places = point_set(rows=validate.private([_place(row) for row in rows]))
-        if places.shape[1] != (wide := self.space.dimensions):
-            raise InputError(f"rows has {places.shape[1]} columns; the box has {wide} coordinates.")
+        held = validate.private([_place(row) for row in rows])
+        places = points_of(self.space.dimensions, rows=held)
         middle, half = self.space.bounds.mean(axis=1), np.diff(self.space.bounds)[:, 0] / 2
         radius = self.protected * np.sqrt(self.space.dimensions)
         # A norm of exactly the bound may exceed it by rounding.
@@ -214,10 +213,10 @@ class OutsourcedModeller:
     trace: list[ReleasedAnswer] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._inputs = InputModel.EXPECTED.read(self.release)
+        inputs = InputModel.EXPECTED.read(self.release)
+        guess = Hyperparameters(inputs.diameter / 5 or 1.0, 0.0, 0.09, self.noise)
+        self._known = Belief(inputs, guess)
         self._asked: list[int] = []
-        self._values: list[float] = []
-        self._model = Hyperparameters(self._inputs.diameter / 5 or 1.0, 0.0, 0.09, self.noise)
         self._fit_at = _INITIAL
 
     def ask(self) -> int:
@@ -232,8 +231,7 @@ class OutsourcedModeller:
             left = np.setdiff1d(np.arange(self.release.size), self._asked)
             row = int(self.rng.choice(left))
         else:
-            mean, deviation = self._belief()
-            scores = mean + _WIDTH * deviation
+            scores = self._belief().scores(_WIDTH)
             scores[self._asked] = -np.inf
             row = int(scores.argmax())
         self._asked.append(row)
@@ -255,7 +253,7 @@ class OutsourcedModeller:
             row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2
         )
         self.told.append(row)
-        self._values.append(value)
+        self._known.learn(row, value)
         self.trace.append(found)
 
     def best(self) -> int:
@@ -266,22 +264,14 @@ class OutsourcedModeller:
         """
         if not self.told:
             raise InputError("told is empty; tell at least one output.")
-        return self.told[int(self._belief()[0][self.told].argmax())]
+        return self.told[int(self._belief().posterior.mean[self.told].argmax())]
 
-    def _belief(self) -> tuple[Array, Array]:
-        """Posterior mean and deviation of every row; what waits counts as what is expected."""
+    def _belief(self) -> Belief:
+        """Of every row; what waits counts as what is expected."""
         if len(self.told) >= max(2, self._fit_at):
             self._fit_at = 2 * len(self.told)
-            self._model = most_likely(self._inputs, self.told, self._values)
-        model, share = self._model, self._inputs.share(self._model.length_scale)
-        smooth = model.signal_variance * share
-        own = model.signal_variance - smooth
-        posterior = self._inputs.posterior(
-            model.length_scale, (model.noise_variance + own) / smooth
-        )
-        for row, value in zip(self.told, self._values, strict=True):
-            posterior.update(row, (value - model.mean) / np.sqrt(smooth))
+            self._known = self._known.refitted()
+        belief = self._known.under(self._known.model)
         for row in set(self._asked) - set(self.told):
-            posterior.update(row, float(posterior.mean[row]))
-        deviation = np.sqrt(smooth * posterior.variance + own)
-        return np.sqrt(smooth) * posterior.mean + model.mean, deviation
+            belief.posterior.update(row, float(belief.posterior.mean[row]))
+        return belief

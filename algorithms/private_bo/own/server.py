@@ -23,7 +23,7 @@ from dpaudit.base.validate import shown
 from dpaudit.project import read_data
 from private_bo.gp.features import FeatureMap
 from private_bo.gp.prior import Kernel, SquaredExponential
-from private_bo.gp.types import Array, array_of, point_set
+from private_bo.gp.types import Array, array_of, points_of
 from private_bo.redacted_errors import NamedFunction, as_named
 
 _LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
@@ -70,16 +70,8 @@ class Space(Checked, ABC):
         return np.asarray(self.candidates[int(values.argmax())])
 
     def unit(self, X: Array) -> Array:
-        """The rows of ``X`` (n, d) in units of the bounds: the space is within the unit cube.
-
-        Raises:
-            InputError: if they are no finite points of d coordinates.
-        """
-        points = point_set(X=X)
-        if points.shape[1] != self.dimensions:
-            raise InputError(
-                f"X has points of dimension {points.shape[1]}; the space has {self.dimensions}."
-            )
+        """The rows of ``X`` (n, d) in units of the bounds: the space is within the unit cube."""
+        points = points_of(self.dimensions, X=X)
         low, high = self.bounds.T
         return np.asarray((points - low) / np.where(high > low, high - low, 1.0))
 
@@ -483,9 +475,6 @@ class Server:
             points: (n, d).
             values: of the objective there, (n,), in the units of the answers.
             deviation: of their errors.
-
-        Raises:
-            InputError: if they do not fit together.
         """
         known = array_of("n")(values=values)
         chosen = array_of("n", "d")(points=points)

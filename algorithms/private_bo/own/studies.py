@@ -82,11 +82,7 @@ def interleaved_users(
 
 
 def as_records(**given: Any) -> list[Any]:
-    """The records as a list; the sentence shows none of them.
-
-    Raises:
-        InputError: if they are no list.
-    """
+    """The records as a list; the sentence shows none of them."""
     ((name, value),) = given.items()
     table = isinstance(value, Mapping) or hasattr(value, "columns")  # whose names would be taken
     if table or isinstance(value, str | bytes) or not isinstance(value, Iterable):

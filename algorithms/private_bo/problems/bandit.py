@@ -10,10 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
+from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Finite, Natural, Positive
 from private_bo.gp import FiniteDomain, Kernel
@@ -76,18 +77,23 @@ class RecordedRewards(RewardSource):
         return Response(fresh_user(rng), float(recorded[rng.integers(recorded.size)]))
 
 
+@dataclass(frozen=True, eq=False)
 class Arms(Checked):
-    """Base: what a policy may know of a problem, and whom it asks.
+    """What a policy may know of a problem, and whom it asks.
 
-    The dataclass has the fields ``name``, ``domain``, ``kernel``, ``rewards`` and ``labels``.
+    Attributes:
+        name: what the problem is called in reports.
+        domain: the n points.
+        kernel: the prior covariance that algorithms use.
+        rewards: whom the problem asks.
+        labels: names of the points, or empty.
     """
 
-    if TYPE_CHECKING:  # at run time the dataclass's own annotations, with their checks, count
-        name: str
-        domain: FiniteDomain
-        kernel: Kernel
-        rewards: RewardSource
-        labels: tuple[str, ...]
+    name: str
+    domain: FiniteDomain
+    kernel: Kernel
+    rewards: RewardSource = field(repr=False, kw_only=True)
+    labels: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def available(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -104,8 +110,7 @@ class Arms(Checked):
         Raises:
             InputError: if there is no such point, or nobody is left to ask about it.
         """
-        if not 0 <= index < self.domain.size:
-            raise InputError(f"index is {index!r}; it must be from 0 to {self.domain.size - 1}.")
+        validate.integer_at_least(0, self.domain.size - 1, index=index)
         return self.rewards.respond(index, rng)
 
     def reset(self) -> None:
@@ -117,10 +122,9 @@ class Arms(Checked):
 class BanditProblem(Arms):
     """A finite-armed problem with known truth, for measuring regret.
 
+    Fields as in the base class, and:
+
     Attributes:
-        name: what the problem is called in reports.
-        domain: the n points.
-        kernel: the prior covariance that algorithms use.
         f: true mean reward of every point, (n,), read-only.
         B: bound of |f|. The theorems want a bound of the RKHS norm of f; the experiments of the
             paper use that of |f|, and so does this field.
@@ -129,24 +133,14 @@ class BanditProblem(Arms):
         c: bound of E (y - f)².
         bounds_are_public: whether B, R, v and c are public constants. If not, they are statistics
             of the private data itself, and a mechanism calibrated by them has no proof.
-        rewards: whom the problem asks.
-        labels: names of the points, or empty.
-
-    Raises:
-        InputError: if ``f`` has not one finite mean for each point.
     """
 
-    name: str
-    domain: FiniteDomain
-    kernel: Kernel
     f: Annotated[Array, array_of("n")] = field(repr=False)
     B: float
     R: float
     v: float
     c: float
     bounds_are_public: bool
-    rewards: RewardSource = field(repr=False)
-    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -239,9 +233,6 @@ class UniformNoise(Noise):
 
     Attributes:
         half_width: R > 0.
-
-    Raises:
-        InputError: if ``half_width`` is not positive and finite.
     """
 
     half_width: Positive = 1.0
@@ -267,9 +258,6 @@ class StudentNoise(Noise):
 
     Attributes:
         degrees: degrees of freedom, above 2 so that the variance is finite.
-
-    Raises:
-        InputError: if ``degrees`` is not a finite number above 2.
     """
 
     degrees: Positive = 3.0

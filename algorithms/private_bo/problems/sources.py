@@ -21,6 +21,7 @@ import numpy as np
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count
+from dpaudit.base.optional_import import optional_import
 from private_bo.base import load_named
 from private_bo.gp import FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.types import Array
@@ -224,9 +225,6 @@ def light_sensors(path: str | Path | None = None) -> BanditProblem:
     Args:
         path: ``iw_data_all.mat``; by default ``light_sensor/iw_data_all.mat`` in the directory
             named by the environment variable ``DPAUDIT_DATA``.
-
-    Raises:
-        InputError: if the file is missing or is not that data set.
     """
     from scipy.io import loadmat
 
@@ -254,9 +252,6 @@ def stocks(path: str | Path | None = None) -> BanditProblem:
     Args:
         path: ``fin.csv``, a header ``Date,TICKER,...`` and one line a day; by default
             ``stocks/fin.csv`` in the directory named by the environment variable ``DPAUDIT_DATA``.
-
-    Raises:
-        InputError: if the file is missing or is not such a table.
     """
     file = data_file(path, "stocks/fin.csv")
     try:
@@ -307,15 +302,12 @@ def _recorded(
     )
 
 
-SOURCES = {
-    "synthetic": "a random function of the Matérn kernel (ν = 2.5, l = 0.2), uniform noise",
-    "synthetic-se": "the same with the squared-exponential kernel (l = 0.2)",
-    "taipei": "mean prices of Taipei neighbourhoods, simulated sellers (shipped)",
-    "taipei-sellers": "the same, asking the recorded sellers themselves",
-    "sensors": "light sensors, from DPAUDIT_DATA; a path ending in .mat is read as such a file",
-    "stocks": "stock prices, from DPAUDIT_DATA; a path ending in .csv is read as such a file",
-}
-"""What each name stands for."""
+def shuffled_digits(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Pixels in [0, 1], shape (1797, 64), and digits of scikit-learn, in a random order."""
+    datasets = optional_import("learn", "sklearn.datasets", what="a search on digits")
+    x, y = datasets.load_digits(return_X_y=True)
+    order = rng.permutation(len(y))
+    return x[order] / 16.0, y[order]
 
 
 def load_problem(
@@ -323,13 +315,13 @@ def load_problem(
 ) -> BanditProblem:
     """The problem of that name, or read from that path.
 
+    ``synthetic`` and ``synthetic-se`` are random functions of the Matérn kernel (ν = 2.5, l = 0.2)
+    and the squared exponential (l = 0.2) with uniform noise.
+
     Args:
-        source: a key of :data:`SOURCES`, or the path of a ``.mat`` or ``.csv`` file.
+        source: one of the names below, or the path of a ``.mat`` or ``.csv`` file.
         rng: source of the random function, for the synthetic problems.
         answers_per_user: how often a recorded seller may be asked, for ``taipei-sellers``.
-
-    Raises:
-        InputError: if there is no such problem, or its file is missing or malformed.
     """
     makers: dict[str, Callable[[], BanditProblem]] = {
         "synthetic": lambda: _synthetic(Matern(0.2, nu=2.5), rng),

@@ -41,7 +41,8 @@ def choose(
     Returns:
         φ and v, m + 1 numbers.
     """
-    phi = unpacked(features)(np.array([records[name] for name in coordinates], dtype=float).T)
+    phi_of: FeatureMap = unpacked(features)
+    phi = phi_of(np.array([records[name] for name in coordinates], dtype=float).T)
     arm = _best(phi, theta, root)
     return [*phi[arm].tolist(), _scaled(float(records["reward"][arm]), rewards)]
 
@@ -74,7 +75,7 @@ def choose_level(
         near: a coin: below how large a share an option is near.
         thresholds: above how many of them an answer in [−½, ½] lies is its level.
     """
-    phi_of: Any = unpacked(features)
+    phi_of = unpacked(features)
     own = function_of(options)(records, rng) if options else phi_of.domain.candidates
     points = np.asarray(own, dtype=np.float64)
     chosen, share = phi_of.chosen(points, np.asarray(theta), np.asarray(place))
@@ -98,12 +99,11 @@ def function_of(name: Sequence[str]) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def packed(features: FeatureMap) -> str:
-    """A feature map as a text, with all that it has computed."""
-    return base64.b64encode(pickle.dumps(features)).decode("ascii")
+def packed(public: object) -> str:
+    """A public object, such as a feature map, as a text, with all that it has computed."""
+    return base64.b64encode(pickle.dumps(public)).decode("ascii")
 
 
-def unpacked(text: str) -> FeatureMap:
-    """The feature map in a text of :func:`packed`."""
-    found: FeatureMap = pickle.loads(base64.b64decode(text))
-    return found
+def unpacked(text: str) -> Any:
+    """The object in a text of :func:`packed`."""
+    return pickle.loads(base64.b64decode(text))

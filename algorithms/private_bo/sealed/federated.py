@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from dpaudit import RunResult, Table
 from dpaudit.base.fields import Count, Interval, NonNegative, Positive, at_least
 from private_bo.federated import AgentModel, Broadcast, Streams, dp_fts_de
 from private_bo.federated.problems import unit_grid
-from private_bo.federated.settings import OneRegion
+from private_bo.federated.settings import OneRegion, Settings
 from private_bo.own import federated as own_federated
 from private_bo.sealed.agents import take_part
 from private_bo.sealed.choices import packed
@@ -84,46 +84,26 @@ class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
 
     def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
         """Play every round; vectors leave as noisy sums."""
-        model = AgentModel(self, unit_grid(self.per_axis, self.dimensions))
-        public = self._public(model, Streams.of(rng))
-        broadcast, size = Broadcast.none_yet(self.regions, self.features), self._entries
+        settings = Settings(**{each.name: getattr(self, each.name) for each in fields(Settings)})
         limit = self.clip / math.sqrt(self.regions)
+        public = {
+            "limit": limit,
+            "model": packed(AgentModel(settings, unit_grid(self.per_axis, self.dimensions))),
+            "noise": self.observation_noise,
+            "words": list(Streams.of(rng).entropy),
+        }
+        broadcast, size = (
+            Broadcast.none_yet(self.regions, self.features),
+            self.regions * self.features,
+        )
         for t, release in enumerate(self.releases):
             weights = self.public_weights.values[t] / self.rate
             most = float(weights.max()) * limit
-            acting = {
-                "turn": t,
-                "received": model.best_received(broadcast),
-                "share": float(model.own_share[t]),
-                "weights": weights,
-                "limit": limit,
-            }
+            acting = {"turn": t, "received": broadcast.vectors, "weights": weights}
             total = _summed(data, ledger, release.at, take_part, size, most, public | acting)
             broadcast = Broadcast(t, np.reshape(total, (self.regions, self.features)))
             data = data.group_rows(1)  # as an agent keeps its objective in its state
         return RunResult(self.summary(self.default_data))
-
-    @property
-    def _entries(self) -> int:
-        return self.regions * self.features
-
-    def _public(self, model: AgentModel, streams: Streams) -> dict[str, Any]:
-        """What all agents know, and the seed of what they draw."""
-        return {
-            "grid": model.grid,
-            "regions": model.point_regions,
-            "frequencies": model.features.frequencies,
-            "scales": np.array(model.own.scales),
-            "variances": np.array(model.own.variances),
-            "initial": self.initial,
-            "refit_every": self.refit_every or 0,
-            "beta": self.beta,
-            "offset": self.offset,
-            "scale": 0.0 if self.standardise else self.scale,
-            "noise_variance": self.noise_variance,
-            "noise": self.observation_noise,
-            "words": list(streams.entropy),
-        }
 
 
 @dataclass(frozen=True)

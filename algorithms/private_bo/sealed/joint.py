@@ -179,9 +179,7 @@ class LocalJointStudy(SealedProblem, local_joint_study.LocalJointStudy):
         rows = (data.of_units([user]) for user in self.names)
         return self.result(data, self.search(rows, ledger, rng))
 
-    def device(  # type: ignore[override]
-        self, user: str, ledger: Any, rng: np.random.Generator
-    ) -> SealedJointDevice:
+    def device(self, user: str, ledger: Any, rng: np.random.Generator) -> SealedJointDevice:
         """What asks for a user's level."""
         return SealedJointDevice(self, user, ledger, rng)
 

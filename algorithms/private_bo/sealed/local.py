@@ -40,25 +40,6 @@ class TableRewards(RewardSource):
         return Response(user, self.data.of_units([user]).filter(about))
 
 
-@dataclass(frozen=True, eq=False)
-class TableArms(Arms):
-    """The points of a problem whose rewards are in a table.
-
-    Attributes:
-        name: of the table.
-        domain: the n points.
-        kernel: the prior covariance.
-        rewards: whom the problem asks.
-        labels: names of the points, or empty.
-    """
-
-    name: str
-    domain: FiniteDomain
-    kernel: Kernel
-    rewards: RewardSource
-    labels: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class SealedAnswers(SealedStudy, ldp.LocalAnswers):
     """Base of the locally private algorithms on a table of ``user``, ``point`` and ``reward``.
@@ -100,7 +81,9 @@ class SealedAnswers(SealedStudy, ldp.LocalAnswers):
     def run(self, data: Any, ledger: Any, rng: np.random.Generator) -> RunResult:
         """Let the policy ask the users of the table."""
         rewards = TableRewards(data, self.names, self.answers_per_user)
-        arms = TableArms(self.default_data, self.domain, self.kernel, rewards, self.labels)
+        arms = Arms(
+            self.default_data, self.domain, self.kernel, rewards=rewards, labels=self.labels
+        )
         return self.result(arms, self.search(arms, ledger, rng))
 
     def release(self, ledger: Any, user: str, value: Any) -> float:
@@ -163,7 +146,7 @@ class LocalStudy(SealedProblem, answers.LocalStudy):
         return SealedDevice(self, user, ledger, rng)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SealedDevice(answers.Device):
     """Makes handles of a user's answer in place of numbers; attributes as in the base."""
 

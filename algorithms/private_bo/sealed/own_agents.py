@@ -49,8 +49,7 @@ def evaluate(
     Returns:
         The clipped and weighted report, and the state.
     """
-    phi = unpacked(features)
-    assert isinstance(phi, LandmarkFeatures)
+    phi: LandmarkFeatures = unpacked(features)
     answers, *others = settings
     number = next((int(each) for each in records["number"] if each is not None), 0)
     agent = Agent(AgentSettings(tuple(answers), *others), number, phi, np.random.default_rng(0))

@@ -43,8 +43,7 @@ from private_bo.federated import (
     landmines,
     synthetic,
 )
-from private_bo.federated.agents import AgentModel, Streams
-from private_bo.federated.algorithms import Agents
+from private_bo.federated.agents import AgentModel, Agents, Streams
 from private_bo.federated.experiments.figures import (
     SETTINGS,
     Algorithm,

@@ -56,7 +56,7 @@ def test_beta_multiplies_the_deviation_of_own_draws(beta: float, refit_every: in
         SETUP, reliance=Reliance.NEVER, refit_every=refit_every, beta=beta, own_scale=0.06,
         noise_variance=0.3,
     )  # fmt: skip
-    agents, own = acted(setup, 3), AgentModel(setup, PROBLEM.domain).own
+    agents, own = acted(setup, 3), AgentModel(setup, PROBLEM.domain)
     means = []
     for n, (scale, variance) in enumerate(agents.fitted):
         kernel, points = SquaredExponential(own.scales[scale]), PROBLEM.domain[agents.choices[n]]
@@ -79,7 +79,7 @@ def test_refits_happen_at_their_time_on_own_data_and_survive_a_restart() -> None
         count = 4 + 2 * ((turn + 1) // 2)
         points = PROBLEM.domain[agents.choices[0, :count]]
         targets = (agents.seen[0, :count] - setup.offset) / setup.scale
-        expected = model.own.likeliest(points, targets)
+        expected = model.likeliest(points, targets)
         assert tuple(agents.fitted[0]) == expected
         again = Agents(model, PROBLEM.observe, [3], [Streams((0,)).agent(3)])
         again.resume(agents.choices, agents.seen)

@@ -2,13 +2,21 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from private_bo.federated.agents import ProcessBound
+from private_bo.federated import AgentModel
+from private_bo.federated.dp_fts_de import Federation
 from private_bo.federated.draws import kernel_root, log_likelihoods
 from private_bo.federated.problems import unit_grid
 from private_bo.gp import SquaredExponential
 
 
-def under(process: ProcessBound, points: np.ndarray, y: np.ndarray) -> np.ndarray:
+def around(grid: np.ndarray, scale: float, variance: float, refit: int | None) -> AgentModel:
+    setup = Federation(
+        agents=1, regions=1, initial=4, own_scale=scale, noise_variance=variance, refit_every=refit
+    )
+    return AgentModel(setup, grid)
+
+
+def under(process: AgentModel, points: np.ndarray, y: np.ndarray) -> np.ndarray:
     return log_likelihoods(points, y, np.array(process.scales), np.array(process.variances))
 
 
@@ -31,7 +39,7 @@ def test_the_root_of_a_kernel_without_structure_is_whole() -> None:
 def test_likelihoods_are_those_of_the_normal_law(dimension: int) -> None:
     rng = np.random.default_rng(1)
     points, y = rng.random((12, dimension)), rng.normal(size=12)
-    process = ProcessBound.around(np.zeros((1, dimension)), 0.2, 0.05, refit_every=5)
+    process = around(np.zeros((1, dimension)), 0.2, 0.05, refit=5)
     found = under(process, points, y) - 6 * np.log(2 * np.pi)
     assert found.shape == (5, 3)
     for (i, j), value in np.ndenumerate(found):
@@ -49,7 +57,7 @@ def test_the_likeliest_is_what_the_data_come_from(scale: float, variance: float)
     points = rng.random((150, 2))
     gram = SquaredExponential(scale)(points, points) + variance * np.eye(150)
     y = np.linalg.cholesky(gram) @ rng.normal(size=150)
-    process = ProcessBound.around(points, 0.2, 0.05, refit_every=5)
+    process = around(points, 0.2, 0.05, refit=5)
     i, j = process.likeliest(points, y)
     assert (process.scales[i], process.variances[j]) == (
         pytest.approx(scale), pytest.approx(variance),
@@ -57,15 +65,15 @@ def test_the_likeliest_is_what_the_data_come_from(scale: float, variance: float)
 
 
 def test_repeated_points_and_constant_values_have_a_likelihood() -> None:
-    process = ProcessBound.around(np.zeros((1, 1)), 0.2, 1e-6, refit_every=1)
+    process = around(np.zeros((1, 1)), 0.2, 1e-6, refit=1)
     for y in (np.zeros(70), np.full(70, 1e6)):
         assert np.isfinite(under(process, np.zeros((70, 1)), y)).all()
 
 
 def test_without_refits_there_is_one_candidate() -> None:
-    process = ProcessBound.around(unit_grid(4), 0.2, 0.05, refit_every=None)
+    process = around(unit_grid(4), 0.2, 0.05, refit=None)
     assert (process.scales, process.variances) == ((0.2,), (0.05,))
-    assert [process.fitted_on(seen, 4) for seen in (4, 9, 30)] == [0, 0, 0]
+    assert [process.fitted_on(seen) for seen in (4, 9, 30)] == [0, 0, 0]
     root = process.root(0)
     assert root is process.root(0)
     assert np.allclose(root @ root.T, SquaredExponential(0.2)(unit_grid(4), unit_grid(4)))

@@ -19,8 +19,8 @@ def test_grid_of_the_paper() -> None:
 
 def test_grid_has_every_combination_once() -> None:
     domain = FiniteDomain.grid(3, dimensions=3)
-    assert len(domain) == 27
-    assert domain.dimension == 3
+    assert domain.size == 27
+    assert domain.points.shape == (27, 3)
     assert len({tuple(point) for point in domain.points}) == 27
 
 

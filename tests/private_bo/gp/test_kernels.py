@@ -128,7 +128,7 @@ def test_length_scales_of_each_coordinate() -> None:
     assert kernel == ARD(SquaredExponential(1.0), (0.5, 4.0))
     assert hash(kernel) == hash(ARD(SquaredExponential(1.0), (0.5, 4.0)))
     assert kernel.diagonal(np.zeros((3, 2))).tolist() == [1, 1, 1]
-    with pytest.raises(InputError, match="length_scales has 2 entries"):
+    with pytest.raises(InputError, match="of dimension 3; they must be of 2"):
         kernel(np.zeros((1, 3)), np.zeros((1, 3)))
     with pytest.raises(InputError, match="length_scales is 0"):
         ARD(SquaredExponential(1.0), (0.5, 0.0))

@@ -82,7 +82,8 @@ def test_same_seed_same_run_and_units_do_not_matter(kind: type) -> None:
 
     other = BanditProblem(
         "scaled", one.domain, one.kernel, factor * one.f,
-        factor * one.B, factor * one.R, factor**2 * one.v, factor**2 * one.c, True, Scaled(),
+        factor * one.B, factor * one.R, factor**2 * one.v, factor**2 * one.c, True,
+        rewards=Scaled(),
     )  # fmt: skip
     runs = [
         np.array(make(kind, steps=90).run(data, np.random.default_rng(3)).for_owner.series[name])
@@ -102,8 +103,9 @@ def test_rewards_must_be_finite_numbers(kind: type) -> None:
                 return Response("ann", value)
 
         data = BanditProblem(
-            "wrong", FiniteDomain.grid(2), Matern(1.0, 2.5), np.zeros(2), 1, 1, 1, 1, True, Wrong()
-        )
+            "wrong", FiniteDomain.grid(2), Matern(1.0, 2.5), np.zeros(2), 1, 1, 1, 1, True,
+            rewards=Wrong(),
+        )  # fmt: skip
         with pytest.raises(InputError, match="reward of 'ann' is"):
             make(kind).run(data, np.random.default_rng(0))
 

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from dpaudit.base.errors import InputError
 from private_bo.gp import SquaredExponential
 from private_bo.outsourced import AnswerDesk, Hyperparameters, InputModel, Modeller, Release
-from private_bo.outsourced.modeller import PosteriorInputs, most_likely
+from private_bo.outsourced.modeller import Inputs, most_likely
 from private_bo.outsourced.problems import scale_to_norm
 
 RNG = np.random.default_rng(20200712)
@@ -29,7 +29,7 @@ def test_desk_answers_each_row_once():
 
 @pytest.mark.parametrize("row", [3, -1, 0.5, True, "1", None])
 def test_desk_refuses_rows_that_do_not_exist(row):
-    with pytest.raises(InputError, match="whole number from 0 to 2"):
+    with pytest.raises(InputError, match="integer of at least 0"):
         AnswerDesk(3, float).ask(row)
 
 
@@ -50,15 +50,14 @@ F = np.sin(POINTS[:, 0] / 3) + np.cos(POINTS[:, 1] / 4)
 
 
 def gram_of(inputs, length):
-    scaled, share = inputs.scaled(length), inputs.share(length)
-    gram = share * inputs.kernel(length)(scaled, scaled)
+    gram = inputs.share(length) * inputs.kernel(length)(inputs.means, inputs.means)
     np.fill_diagonal(gram, 1.0)
     return gram
 
 
 def test_expected_kernel_against_quadrature():
     release = Release(POINTS, noise_variance=2.0)
-    inputs = PosteriorInputs.given(release)
+    inputs = Inputs.given(release)
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     length = 3.0
     expected = 1.0
@@ -74,7 +73,7 @@ def test_expected_kernel_against_quadrature():
 
 
 def test_expected_kernel_is_a_covariance():
-    gram = gram_of(PosteriorInputs.given(Release(POINTS, 9.0)), 3.0)
+    gram = gram_of(Inputs.given(Release(POINTS, 9.0)), 3.0)
     assert np.linalg.eigvalsh(gram)[0] > 0
 
 

@@ -73,7 +73,7 @@ def test_points_of_a_file(tmp_path):
         (lambda: PointSpace([]), "points has shape"),
         (lambda: PointSpace([[np.inf]]), "points has a value that is NaN"),
         (lambda: PointSpace([[1.0]], allowed=lambda x: False), "allowed permits none"),
-        (lambda: BOX.unit(np.zeros((1, 3))), "dimension 3; the space has 2"),
+        (lambda: BOX.unit(np.zeros((1, 3))), "dimension 3; they must be of 2"),
     ],
 )
 def test_wrong_spaces_are_refused_in_one_sentence(make, words):

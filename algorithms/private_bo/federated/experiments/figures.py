@@ -220,11 +220,7 @@ _FUNCTION, _AGENTS, _NOISE = 0, 1, 2
 
 
 def problem_of(task: Task, agents: int, *, workers: int = 1) -> FederatedProblem | None:
-    """The fixed objectives of a task, every value computed; None where each trial has its own.
-
-    Raises:
-        InputError: if the data are missing.
-    """
+    """The fixed objectives of a task, every value computed; None where each trial has its own."""
     if task in (Task.SYNTHETIC, Task.RUGGED):
         return None
     problem = landmines() if task is Task.LANDMINES else digits(agents)

@@ -17,6 +17,7 @@ from pathlib import Path
 from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, load_certificate
 from dpaudit.ledger import read_journal
+from private_bo.experiments import made_folder
 from private_bo.federated import DPFTSDE
 from private_bo.federated.flower.app import CERTIFICATE, JOURNAL, generators
 from private_bo.federated.flower.run import (
@@ -105,28 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="dp-fts-de-") as temporary:
-            return _run(options, _made_folder(options.folder or Path(temporary) / "run"))
+            return _run(options, made_folder(options.folder or Path(temporary) / "run", new=True))
     except (InputError, FederationError) as error:
         sys.stderr.write(f"{error}\n")
         return _INPUT if isinstance(error, InputError) else _FAILED
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; every process was stopped.\n")
         return _INTERRUPTED
-
-
-def _made_folder(folder: Path) -> Path:
-    """The folder, made.
-
-    Raises:
-        InputError: if it exists, or cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise InputError(f"folder {str(folder)!r} exists already; give a new one.") from None
-    except OSError as error:
-        raise InputError(f"folder {str(folder)!r} cannot be made: {error.strerror}.") from None
-    return folder
 
 
 if __name__ == "__main__":

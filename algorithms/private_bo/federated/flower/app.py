@@ -13,11 +13,11 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -40,19 +40,6 @@ from private_bo.gp.types import single_threaded
 _POLL = 0.2  # seconds between two looks
 
 
-class Grid(Protocol):
-    """What is used of ``flwr.serverapp.Grid``."""
-
-    def get_node_ids(self) -> Iterable[int]:
-        """The SuperNodes that are connected."""
-
-    def push_messages(self, messages: Iterable[Any]) -> Iterable[str | None]:
-        """Send messages; an identifier for each, None where its node is unknown."""
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Any]:
-        """The answers that have come to these messages, each once."""
-
-
 class FlowerTransport:
     """Asks every connected node in every round, and waits for answers with bounded patience.
 
@@ -61,11 +48,11 @@ class FlowerTransport:
     one agent could take part several times, which the claim does not cover.
 
     Args:
-        grid: Flower's, on the server's side.
+        grid: a ``flwr.serverapp.Grid``.
         patience: seconds that a round may wait.
     """
 
-    def __init__(self, grid: Grid, patience: float) -> None:
+    def __init__(self, grid: Any, patience: float) -> None:
         self._grid = grid
         self._patience = patience
         self._silent: set[int] = set()
@@ -144,11 +131,7 @@ _SETUP = "setup.pickle"
 
 
 def generators(seed: int) -> list[np.random.Generator]:
-    """What draws the problem, the algorithm's choices and the noise, as ``dpaudit run`` has them.
-
-    Raises:
-        InputError: if the seed is no integer of at least 0.
-    """
+    """What draws the problem, the algorithm's choices and the noise, as in ``dpaudit run``."""
     root = np.random.SeedSequence(validate.integer_at_least(0, seed=seed))
     return [np.random.default_rng(each) for each in root.spawn(3)]
 
@@ -302,11 +285,11 @@ _SEEDED = Finding(
 _START = 60.0  # seconds that agents may take to connect; who comes later joins later
 
 
-def serve(grid: Grid, context: Any) -> None:
+def serve(grid: Any, context: Any) -> None:
     """Run every round, as a ServerApp's main function.
 
     Args:
-        grid: Flower's way to the agents.
+        grid: a ``flwr.serverapp.Grid``.
         context: a ``flwr.app.Context`` whose run configuration names the server's folder.
     """
     folder = Path(context.run_config["folder"])
@@ -318,7 +301,7 @@ def serve(grid: Grid, context: Any) -> None:
         raise
 
 
-def _serve(grid: Grid, folder: Path) -> None:
+def _serve(grid: Any, folder: Path) -> None:
     setup: ServerSetup = setup_in(folder)
     algorithm = setup.algorithm
     proved = certify(  # written before any data are seen

@@ -48,7 +48,7 @@ class Panel:
 
     Attributes:
         letter: as in the paper.
-        source: name of the problem, a key of ``private_bo.problems.sources.SOURCES``.
+        source: name of the problem.
         epsilon: ε of the private algorithms; None for the non-private ones on heavy tails.
         title: what the panel shows.
     """
@@ -202,9 +202,6 @@ def tune(panels: Sequence[Panel], *, seed: int, workers: int, steps: int = 1000)
     """A table of the mean relative regret of every setting that ``TUNED`` was chosen from.
 
     It does not depend on the number of workers.
-
-    Raises:
-        InputError: if a number is no positive integer, T is below k, or data are missing.
     """
     trials, seed, workers = checked(_TRIALS, seed, workers)
     steps = validate.integer_at_least(1, steps=steps)

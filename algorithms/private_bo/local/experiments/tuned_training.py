@@ -51,14 +51,17 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Positive
 from dpaudit.project import Move
+from private_bo.base import load_named
+from private_bo.experiments import command, made_folder
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import LDPTGPUCB
 from private_bo.local.policies import Outcome, Users
 from private_bo.problems import BanditProblem, Response, RewardSource
+from private_bo.problems.sources import shuffled_digits
 
 if TYPE_CHECKING:
     from dpaudit.training.opacus import Training
@@ -181,13 +184,7 @@ class TunedTraining(Checked, Subject):
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[Array, Array]:
         """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order."""
-        if source != self.default_data:
-            raise InputError(f"data is {source!r:.80}; it must be digits.")
-        from sklearn.datasets import load_digits
-
-        x, y = load_digits(return_X_y=True)
-        order = rng.permutation(len(y))
-        return x[order] / 16.0, y[order]
+        return load_named(source, {"digits": lambda: shuffled_digits(rng)})
 
     def neighbours(self, data: tuple[Array, Array], rng: np.random.Generator) -> Iterator[Move]:
         """One row zeroed, of those that train and of those that score; ordinary or extreme."""
@@ -396,23 +393,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--all-rows", action="store_true", help="all of them score every trial")
-    given = parser.parse_args(arguments)
-    try:
-        subject = TunedTraining(trials=given.trials, epochs=given.epochs, all_rows=given.all_rows)
-        given.output.mkdir(parents=True, exist_ok=True)
-        journal = given.output / "ledger.jsonl"
-        certificate = tune(subject, journal, delta=given.delta, seed=given.seed)
-        saved = certificate.save(given.output / "certificate.json")
-    except (DpAuditError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
+    return command(_run, parser.parse_args(arguments))
+
+
+def _run(given: argparse.Namespace) -> str:
+    subject = TunedTraining(trials=given.trials, epochs=given.epochs, all_rows=given.all_rows)
+    folder = made_folder(given.output)
+    certificate = tune(subject, folder / "ledger.jsonl", delta=given.delta, seed=given.seed)
+    saved = certificate.save(folder / "certificate.json")
     proved, run = certificate.guarantee, certificate.run or {"summary": {}}
     assert proved is not None
-    sys.stdout.write(f"{saved}: {certificate.verdict}\n")
-    sys.stdout.write(f"every row: epsilon {proved.epsilon:.4f} at delta {proved.delta:g}\n")
-    for name, value in run["summary"].items():
-        sys.stdout.write(f"{name}: {value:.6g}\n")
-    return 0
+    lines = [
+        f"{saved}: {certificate.verdict}",
+        f"every row: epsilon {proved.epsilon:.4f} at delta {proved.delta:g}",
+        *(f"{name}: {value:.6g}" for name, value in run["summary"].items()),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from private_bo.federated.flower import __main__ as command
         (["--agents", "0"], "agents is 0; it must be"),
         (["--patience", "0"], "patience is 0.0; it must be"),
         (["--rate", "0.1"], "rate is 0.1, which samples 0.4 of 4 agents"),
-        (["--folder", "/"], "folder '/' exists already"),
+        (["--folder", "/"], "folder '/' cannot be made"),
         (["--seed", "-1"], "seed is -1; it must be"),
     ],
 )

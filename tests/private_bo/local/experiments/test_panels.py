@@ -14,6 +14,7 @@ from private_bo.local.experiments.figure2 import PANELS, Algorithm, Setting, run
 from tests.benchmarks.panels import (
     LEARNERS,
     LOOKAHEAD,
+    STUDIES,
     TRUSTS,
     UNSEEN,
     answers_of,
@@ -38,7 +39,7 @@ def test_the_page_says_what_was_recorded(path, epsilon) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     assert set(record) == set(OF) - {"f"}
     for letter, cells in record.items():
-        assert tuple(cells) == TRUSTS
+        assert tuple(cells) == STUDIES
         assert all(len(each) == 24 for each in cells.values())
         found = {trust: np.array(each) for trust, each in cells.items()}
         panel = replace(OF[letter], epsilon=epsilon or OF[letter].epsilon)
@@ -49,14 +50,14 @@ def test_the_page_says_what_was_recorded(path, epsilon) -> None:
 def test_a_spot_of_the_record_comes_out_again() -> None:
     """The first trial on house prices; on another processor a search may take other turns."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["g"]
-    for trust in TRUSTS:
+    for trust in STUDIES:
         found = by_trust(UNSEEN, trust, 1000, seed_of(UNSEEN, 0, 2))
         assert found == pytest.approx(record[trust][0], abs=0.1)
 
 
 @pytest.mark.parametrize("panel", SHIPPED, ids=lambda panel: panel.letter)
 def test_a_trial_is_that_of_its_seed(panel) -> None:
-    for run, methods in ((by_learner, (LOOKAHEAD,)), (by_trust, TRUSTS)):
+    for run, methods in ((by_learner, (LOOKAHEAD,)), (by_trust, STUDIES)):
         for method in methods:
             one, again, other = (run(panel, method, 30, seed_of(panel, k, 4)) for k in (1, 1, 2))
             assert one == again != other
@@ -75,7 +76,7 @@ def test_ranges_are_public_and_rewards_of_student_are_clipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "methods", "ratios"), [((), TRUSTS, len(TRUSTS) - 1), (("--learners",), LEARNERS, 0)]
+    ("flags", "methods", "ratios"), [((), STUDIES, len(TRUSTS) - 1), (("--learners",), LEARNERS, 0)]
 )
 def test_command_prints_a_table_and_keeps_it(
     flags, methods, ratios, tmp_path, monkeypatch, capsys
