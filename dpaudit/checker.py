@@ -1587,7 +1587,7 @@ def main(arguments: Sequence[str]) -> int:
         say(f"no certificate: {printable(str(error))}\n")
         return 3
     if proof.epsilon is None:
-        alone = "" if proof.refused else "\n  so what the file states rests on its accountant alone"
+        alone = "" if proof.refused else " What the file states rests on its accountant alone."
         say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}{alone}\n")
         return 2
     head = f"proved: ε ≤ {decimal_up(proof.epsilon)} at δ = {decimal_up(proof.delta)}"

@@ -364,7 +364,7 @@ def test_what_the_checker_does_not_prove_is_said_with_what_it_means(call):
     call("checker", "checker.py")
     done = subprocess.run([sys.executable, "checker.py", "c.json"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stdout.endswith("\n  so what the file states rests on its accountant alone\n")
+    assert done.stdout.endswith(". What the file states rests on its accountant alone.\n")
 
 
 def test_a_finding_is_explained_or_near_ones_are_named(call):
