@@ -205,7 +205,7 @@ def everything(folder):
 )
 def test_a_full_disk_is_a_sentence_and_leaves_no_half(call, arguments, tmp_path):
     certificate(Path("c.json"), declared(Gaussian(9.0)))
-    Path("r.html").write_text("old")
+    Path("r.html").write_text("an old report of dpaudit")
     Path("rep").mkdir()
     before = everything(tmp_path)
     with disk_of(1500):
