@@ -244,8 +244,8 @@ def by_counts(records, rng, state, **public):
 
 def its_matrix(records, rng, state, **public):
     """An agent that sends its objective."""
-    size = public["weights"].shape[0] * 2 * len(public["frequencies"])
-    return [1e3 * each for each in np.resize(records["value"], size)], state
+    sent = np.resize(records["value"], np.size(public["received"]))
+    return (1e3 * sent).tolist(), state
 
 
 def as_another(records, rng, state, **public):
