@@ -139,12 +139,12 @@ class Claim(Checked):
         Raises:
             InputError: if a field is unknown, missing or invalid, or two kinds are stated.
         """
-        given = toml_tables.table("claim", record, CLAIM_KEYS)
+        given = toml_tables.table("claim", record if isinstance(record, Mapping) else {}, CLAIM_KEYS)
         kinds = [key for key in ("epsilon", *RISKS) if key in given]
         if len(kinds) != 1:
             said = " and ".join(kinds or [f"only {k}" for k in given if k != "source"]) or "nothing"
             shown = "; ".join(_EXAMPLES.values())
-            raise InputError(f"claim states {said}; it must be like one of: {shown}.")
+            raise InputError(f"claim states {said}; it must be a table like: {shown}.")
         kind = kinds[0]
         known = {each.name: each for each in fields(RISKS.get(kind, cls))}
         for name in given.keys() - known.keys() - {"source"}:

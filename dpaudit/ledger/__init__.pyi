@@ -14,5 +14,6 @@ from .journal import read_journal as read_journal
 from .journal import summarise_journal as summarise_journal
 from .ledger import Ledger as Ledger
 from .run_record import with_ledger as with_ledger
+from .run_record import with_record as with_record
 from .selection import Selected as Selected
 from .stream import Stream as Stream

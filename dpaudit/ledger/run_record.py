@@ -49,7 +49,13 @@ def with_ledger(
     """
     if ledger.seeded is (seed is None):
         raise InputError(f"seed is {seed}; it must be that of the ledger's noise, if it has one.")
-    record = record_of(ledger)
+    return with_record(certificate, record_of(ledger), run, seed)
+
+
+def with_record(
+    certificate: Certificate, record: Mapping[str, Any], run: Mapping[str, Any], seed: int | None
+) -> Certificate:
+    """As :func:`with_ledger`, of what :func:`record_of` said of the ledger."""
     exact = is_drawn_exactly({"ledger": record})
     kept = (each for each in certificate.findings if not (exact and each.rule == FLOAT_NOISE))
     made = replace(certificate, findings=(*kept, *run_findings(record)))

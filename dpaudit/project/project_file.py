@@ -48,7 +48,6 @@ from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Record
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
-from dpaudit.certificate.claim import CLAIM_KEYS
 from dpaudit.project.audit_request import REPEATABLE, AuditRequest, Execution, keys
 from dpaudit.project.plan_file import is_release
 
@@ -255,11 +254,8 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditRequest) -> S
 
 
 def _claim(value: object) -> Claim:
-    given = toml_tables.table("claim", value, CLAIM_KEYS)
-    source = given.setdefault("source", PROJECT_FILE)
-    if not isinstance(source, str):
-        raise InputError(f"source is {shown(source)}; it must be a text.")
-    return Claim.from_dict(given)
+    own = {"source": PROJECT_FILE, **value} if isinstance(value, Mapping) else value
+    return Claim.from_dict(own)  # type: ignore[arg-type]
 
 
 def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> BudgetEntry:

@@ -24,7 +24,6 @@ from dpaudit.base.errors import DpAuditError, InputError, OtherSubjectError, Tam
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Severity, with_witness
-from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly, run_findings
 from dpaudit.ledger import (
     Anchor,
     Budget,
@@ -32,6 +31,7 @@ from dpaudit.ledger import (
     FloatNoise,
     Ledger,
     summarise_journal,
+    with_record,
 )
 from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
@@ -495,7 +495,6 @@ def _written(
     run["summary"] = {"data": ran.data, **run.get("summary", {}), "releases": record["entries"]}
     if target.seal is not None:
         run["summary"]["data"] = ran.data  # no word of the code's: it must be what the seal says
-    run.setdefault("series", {})
     run.pop("training", None)  # what the code says of itself lifts nothing
     subject = target.subject
     if target.release is not None and subject is not None:
@@ -503,13 +502,10 @@ def _written(
     rows = [_found("made-up-data", data=ran.data)] if made_up else []
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ran.left)
-    certificate = certified(target, extra=(*rows, *run_findings(record), *left))
-    if is_drawn_exactly({"ledger": record}):
-        kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
-        certificate = replace(certificate, findings=kept)
+    certificate = certified(target, extra=(*rows, *left))
     certificate = with_witness(certificate, wanted=account.options.witness)
     kept_rows = {} if target.release is None else {"results": abridged(run["results"])}
-    certificate = certificate.with_run(run | kept_rows | {"ledger": record}, account.options.seed)
+    certificate = with_record(certificate, record, run | kept_rows, account.options.seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     tables: tuple[Path, ...] = ()

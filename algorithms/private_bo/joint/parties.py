@@ -245,9 +245,7 @@ class JointServer:
         """
         arms = np.asarray(decision_set)
         if arms.ndim != 2 or len(arms) == 0:
-            raise InputError(
-                f"decision_set has shape {arms.shape}; it must hold at least one arm, (n, d)."
-            )
+            raise InputError("decision_set must have shape (n, d), with at least one arm.")
         features = self.feature_map(arms)
         arm = int(self.belief.scores(features).argmax())
         return arm, features[arm]

@@ -6,6 +6,7 @@ published once with noise, and then each output that the modeller asks for leave
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -271,7 +272,7 @@ class OutsourcedModeller:
         if len(self.told) >= max(2, self._fit_at):
             self._fit_at = 2 * len(self.told)
             self._known = self._known.refitted()
-        belief = self._known.under(self._known.model)
+        belief = copy.deepcopy(self._known)
         for row in set(self._asked) - set(self.told):
             belief.posterior.update(row, float(belief.posterior.mean[row]))
         return belief

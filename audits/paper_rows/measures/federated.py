@@ -535,7 +535,7 @@ def heterogeneous(records: Records) -> Measurement:
 
 
 def robust(records: Records, cells: list[str]) -> Measurement:
-    """Whether other weights or sub-regions leave regret where it is, and below TS."""
+    """Whether other weights or sub-regions leave regret where it is; TS stands beside it."""
     record, base = records("federated-landmines"), "z = 1"
     shown, holds = (base, *cells, "TS"), True
     numbers = [Number.of(f"final simple regret, {name}", record.cell(name)) for name in shown]

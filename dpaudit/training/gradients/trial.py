@@ -164,8 +164,7 @@ class LossTrial:
     def _require_nothing_kept(self, made: Any) -> None:
         """Refuse a loss that another call changes; what a first one made, such as a mask, stays."""
         before = kept(self._loss, self._modules)
-        with foreign(_TRIED, public=True), drawn_by(secret_seed(), self._device):
-            self._gradient(self._detached(), made)
+        self._called(secret_seed(), made)
         now = kept(self._loss, self._modules)
         for (name, old), (_, new) in zip(before, now, strict=False):
             if old != new:
@@ -186,7 +185,7 @@ class LossTrial:
             tree_map(lambda one, other: torch.cat([one[:1], other[1:]]), drawn[0], each)
             for each in drawn
         ]
-        gradients = [self._first_gradient(seed, each) for each in beside]
+        gradients = [self._called(seed, each) for each in beside]
         apart = max(float(np.linalg.norm(each - gradients[0])) for each in gradients)
         if apart > _ROUNDED * max(float(np.linalg.norm(each)) for each in gradients):
             raise UnsupportedError(
@@ -207,8 +206,8 @@ class LossTrial:
             return tree_map(drawn, made[0]), made[1]
         return tree_map(drawn, made)
 
-    def _first_gradient(self, seed: int, made: Any) -> Any:
-        """The gradient of the first of made-up units."""
+    def _called(self, seed: int, made: Any) -> Any:
+        """What the gradients of made-up units give, with torch's numbers drawn by a seed."""
         with foreign("the loss, of made-up examples,", public=True), drawn_by(seed, self._device):
             return self._gradient(self._detached(), made)
 

@@ -75,7 +75,7 @@ FILES = [
     ("privacy.relation", "both", "relation is 'both'; it must be one of"),
     ("privacy.relation", "zero-out", "takes add-remove or replace-one"),
     ("privacy.claim", GONE, "privacy lacks the key 'claim', such as"),
-    ("privacy.claim", {}, "claim states nothing; it must be like"),
+    ("privacy.claim", {}, "claim states nothing; it must be a table like"),
     ("privacy.claim", {"epsilon": -1}, "epsilon is -1; it must be"),
     ("privacy.claim", {"eps": 1}, "unknown key 'eps'; did you mean 'epsilon'"),
     ("privacy.rows_per_unit", GONE, "rows_per_unit is missing"),

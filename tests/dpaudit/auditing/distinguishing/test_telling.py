@@ -180,7 +180,7 @@ def ask(**fields):
 def test_a_field_is_declared_for_what_it_is():
     told = ask(**{"output['seed']": "random"})
     assert told == {"output['seed']": "random", "output['nonce']": "undeclared"}
-    with pytest.raises(InputError, match="which does not differ in nearly every run"):
+    with pytest.raises(InputError, match="which is no field that differs in nearly every run"):
         ask(**{"output['count']": "seed"})
 
 
