@@ -1,20 +1,16 @@
-"""What the papers' experiments share: trials in processes, tables, files and a command.
-
-A paper's experiment computes; whatever is the same for all four papers stands here.
-Results go to files that two runs of the same seed write with the same bytes.
-"""
+"""What experiments share: trials in processes, means, tables and a command."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpaudit.base import files, validate
+from dpaudit.base import validate
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.base.optional_import import optional_import
 from private_bo.gp.types import Array
@@ -83,23 +79,6 @@ def made_folder(folder: Path, *, new: bool = False) -> Path:
             f"{'new' if new else 'writable'} one."
         ) from None
     return folder
-
-
-def save(folder: Path, name: str, text: str, record: Mapping[str, Any]) -> None:
-    """Write ``name.md`` and ``name.json``."""
-    made_folder(folder)
-    files.write(folder / f"{name}.md", text)
-    files.write(folder / f"{name}.json", files.pretty_json(dict(record)))
-
-
-def options(prog: str, about: str, *, trials: int) -> argparse.ArgumentParser:
-    """A parser with the options that all experiments have."""
-    parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=about)
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="where to write")
-    parser.add_argument("--trials", type=int, default=trials)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes")
-    return parser
 
 
 def command(run: Callable[[argparse.Namespace], str], given: argparse.Namespace) -> int:

@@ -139,7 +139,9 @@ class Claim(Checked):
         Raises:
             InputError: if a field is unknown, missing or invalid, or two kinds are stated.
         """
-        given = toml_tables.table("claim", record if isinstance(record, Mapping) else {}, CLAIM_KEYS)
+        given = toml_tables.table(
+            "claim", record if isinstance(record, Mapping) else {}, CLAIM_KEYS
+        )
         kinds = [key for key in ("epsilon", *RISKS) if key in given]
         if len(kinds) != 1:
             said = " and ".join(kinds or [f"only {k}" for k in given if k != "source"]) or "nothing"

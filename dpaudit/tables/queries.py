@@ -363,7 +363,8 @@ class Mean(Sum):
         shape = self.of.shape
         width = float((shape.high - shape.low) * shape.step)
         most = min(off * rows / (few - half_width(under)), width)
-        return f"about {most:.3g} off for {few} rows, {off:.3g} for {rows}, {off / 2:.3g} for {2 * rows}"
+        more = f"{off:.3g} for {rows}, {off / 2:.3g} for {2 * rows}"
+        return f"about {most:.3g} off for {few} rows, {more}"
 
     def noise_unit(self, part: Part) -> str:
         """The step of the column for the sum; the number of rows has none."""

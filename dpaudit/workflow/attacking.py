@@ -673,8 +673,8 @@ def _drawn(request: AuditRequest, label: str, draw: Callable[..., AuditRecord]) 
     if other := looked_at - set(unique):
         named = ", ".join(unique) or "none"
         raise InputError(
-            f"--field names {shown(min(other))}, which is no field that differs in nearly every run; "
-            f"those that do are: {named}."
+            f"--field names {shown(min(other))}, which is no field that differs in nearly every "
+            f"run; those that do are: {named}."
         )
     typed = [each for each in request.score if isinstance(each, str)]
     told: dict[str, Any] = {"given_score": typed[0]} if typed else {}

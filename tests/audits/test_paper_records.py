@@ -28,7 +28,9 @@ from audits.paper_rows.recording import (
     spot_checks,
 )
 from audits.paper_rows.rows import changes, rows_of, table_in
+from audits.paper_rows.trials.federated import SETTINGS, Task
 from dpaudit.base.errors import InputError
+from private_bo.federated import DPFTSDE, Sensitivity
 
 # -- records of trials, and spot checks of them ----------------------------------------------------
 
@@ -323,7 +325,8 @@ def test_wrong_names_are_one_sentence(capsys) -> None:
     assert "nothing" in said[1]
 
 
-ROOM = Path(__file__).parents[2] / "algorithms" / "private_bo"
+ROOT = Path(__file__).parents[2]
+ROOM = ROOT / "algorithms" / "private_bo"
 SHARES = {
     "without privacy (heavy tails)": ("d", "e", "f"),
     "ε = 1": ("A", "B", "c"),
@@ -357,3 +360,31 @@ def test_the_page_on_federations_states_what_was_recorded_on_landmines() -> None
     cells = (f"{mean:.4f} ± {error:.4f}".replace("0.", ".") for mean, error in found)
     page = (ROOM / "federated" / "README.md").read_text(encoding="utf-8")
     assert f"| {' | '.join(cells)} |" in page
+
+
+PRIVATE = SETTINGS[Task.LANDMINES].private
+RUNS: dict[str, tuple[str, DPFTSDE | None]] = {
+    "TS": ("each agent alone (TS)", None),
+    "z = 1": ("DP-FTS-DE, q = 0.35, z = 1", PRIVATE),
+    "z = 4": ("DP-FTS-DE, q = 0.35, z = 4", replace(PRIVATE, noise_multiplier=4.0)),
+    "q = 0.1": ("DP-FTS-DE, q = 0.1, z = 1", replace(PRIVATE, rate=0.1)),
+    "DP-FTS, P = 1": ("DP-FTS, q = 0.35, z = 1", replace(PRIVATE, regions=1)),
+    "FTS-DE, P = 4": ("FTS-DE, without privacy", None),
+}
+"""Cells of the record on landmines: rows of the page on utility, and what is certified of them."""
+
+
+def test_the_page_on_utility_states_what_was_recorded_on_landmines() -> None:
+    landmines = Recording.read("federated-landmines")
+    assert landmines is not None
+    page = (ROOT / "docs" / "local-utility.md").read_text(encoding="utf-8")
+    for name, (run, algorithm) in RUNS.items():
+        cell = landmines.cell(name)
+        less = landmines.less(name, "TS", average=True)
+        shown = [
+            f"{mean:.4f} ± {error:.4f}".replace("-", "−")
+            for mean, error in (cell.all_rounds, cell.regret, less)
+        ]
+        epsilon = "–" if algorithm is None else f"{algorithm.certified(Sensitivity.JOINT):.2f}"
+        less_ts = "–" if name == "TS" else shown[2]
+        assert f"| {run} | {epsilon} | {shown[0]} | {shown[1]} | {less_ts} |\n" in page

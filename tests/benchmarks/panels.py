@@ -26,12 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import Ledger
-from private_bo import study
-from private_bo.experiments import in_parallel, mean_and_error, row
-from private_bo.gp import Kernel
-from private_bo.local import LDPOneBitGP, LookaheadGP
-from private_bo.local.experiments.figure2 import (
+from audits.paper_rows.trials.local import (
     PANELS,
     Algorithm,
     Panel,
@@ -42,6 +37,11 @@ from private_bo.local.experiments.figure2 import (
     trial_of,
     tuned,
 )
+from dpaudit import Ledger
+from private_bo import study
+from private_bo.experiments import in_parallel, mean_and_error, row
+from private_bo.gp import Kernel
+from private_bo.local import LDPOneBitGP, LookaheadGP
 from private_bo.own import PointSpace
 from private_bo.problems import BanditProblem
 

@@ -24,12 +24,12 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.paper_rows.trials.local import TUNED, Algorithm
 from dpaudit import Ledger
 from private_bo.gp import ARD, Box, EigenFeatures, FiniteDomain, SquaredExponential
 from private_bo.joint import JointGPUCB
 from private_bo.joint.subject import DecisionProblem
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
-from private_bo.local.experiments.figure2 import TUNED, Algorithm
 from private_bo.problems.bandit import BanditProblem, Response, RewardSource, fresh_user
 
 from .own_problems import ERROR, Function, outsourced, played

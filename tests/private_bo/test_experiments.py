@@ -30,19 +30,18 @@ def test_workers_change_no_result():
     assert experiments.in_parallel(pow, arguments, 2) == [k**2 for k in range(5)]
 
 
-def test_files_of_one_name(tmp_path):
-    experiments.save(tmp_path / "new", "x", "text", {"a": 1})
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["x.json", "x.md"]
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    assert experiments.made_folder(tmp_path / "new").is_dir()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be made"):
-        experiments.save(tmp_path / "file" / "below", "x", "text", {})
+        experiments.made_folder(tmp_path / "file" / "below")
 
 
 def test_wrong_input_is_exit_3_and_one_sentence(capsys):
     def refuse(given: argparse.Namespace) -> str:
         raise InputError(f"trials is {given.trials}.")
 
-    given = experiments.options("x", "about", trials=3).parse_args([])
+    given = argparse.Namespace(trials=3)
     assert experiments.command(refuse, given) == 3
     assert capsys.readouterr().err == "trials is 3.\n"
     assert experiments.command(lambda _: "done\n", given) == 0

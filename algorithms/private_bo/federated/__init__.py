@@ -7,7 +7,7 @@ sensitivity of every round as their plan, and FTS-DE, FTS and plain Thompson sam
 comparators. Begin with :mod:`~private_bo.federated.algorithms`, which holds Algorithms 1 and 2 one
 below the other; ``settings`` has the public configuration and weights, ``dp_fts_de`` what is
 declared and claimed, ``agents`` the agents' own posteriors. The same run over real processes is in
-``flower``, and Figures 2 to 4 in ``experiments``.
+``flower``.
 """
 
 import lazy_loader

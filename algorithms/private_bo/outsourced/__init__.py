@@ -6,7 +6,7 @@ columns; so :class:`Curator` is shipped to the letter, as a claim without a proo
 ``audits/outsourced`` refutes it. :class:`CertifiedCurator` has the same interface, adds noise to
 every entry, and is certified; its modeller knows the law of that noise. Begin with
 :mod:`~private_bo.outsourced.curators` (Algorithm 1, and the proof of the certified one) and
-``modeller`` (the protocol, and Algorithm 2). The tables are in ``experiments``.
+``modeller`` (the protocol, and Algorithm 2).
 """
 
 import lazy_loader

@@ -20,6 +20,15 @@ from audits.paper_rows.measurement import (
     judge_agreement,
 )
 from audits.paper_rows.recording import Experiment, Recording
+from audits.paper_rows.trials.federated import (
+    SETTINGS,
+    Algorithm,
+    Cells,
+    Task,
+    figure_2,
+    figure_3,
+    one_run,
+)
 from dpaudit import (
     FixedSizeSampling,
     Gaussian,
@@ -44,15 +53,6 @@ from private_bo.federated import (
     synthetic,
 )
 from private_bo.federated.agents import AgentModel, Agents, Streams
-from private_bo.federated.experiments.figures import (
-    SETTINGS,
-    Algorithm,
-    Cells,
-    Task,
-    one_run,
-    panels,
-)
-from private_bo.federated.experiments.figures import Experiment as Figure
 from private_bo.gp.types import Array, Indices
 
 FLAT = "FTS-DE, P = 4, uniform weights"
@@ -82,42 +82,33 @@ class _Scattered(FTSDE):
         return _ScatteredAgents(model, problem.observe, chosen, generators)
 
 
-def _merged(shown: Mapping[str, Cells]) -> dict[str, Algorithm]:
-    """Each algorithm once, under its first label."""
-    by_algorithm: dict[Algorithm, str] = {}
-    for cells in shown.values():
-        for label, algorithm in cells.items():
-            by_algorithm.setdefault(algorithm, label)
-    return {label: algorithm for algorithm, label in by_algorithm.items()}
-
-
-def _parts(cells: Mapping[str, Algorithm]) -> dict[str, Algorithm]:
+def _parts(cells: Cells) -> Cells:
     """FTS-DE with one of its two parts alone (Figure 5), and with eight sub-regions (Figure 6)."""
     whole = cells["FTS-DE, P = 4"]
     assert isinstance(whole, FTSDE)
     shared = {field.name: getattr(whole, field.name) for field in fields(whole)}
-    made: dict[str, Algorithm] = {FLAT: replace(whole, contrast=0.0)}
+    made: Cells = {FLAT: replace(whole, contrast=0.0)}
     made[SCATTERED] = _Scattered(**shared)
     made["FTS-DE, P = 8"] = replace(whole, regions=8)
     return made
 
 
-def _synthetic(task: Task) -> dict[str, Algorithm]:
-    found = _merged(panels(Figure.FIGURE_2, task))
+def _synthetic(task: Task) -> Cells:
+    found = figure_2(task)
     return found | _parts(found)
 
 
-def _heterogeneous() -> dict[str, Algorithm]:
-    cells = _merged(panels(Figure.FIGURE_2, Task.RUGGED))
+def _heterogeneous() -> Cells:
+    cells = figure_2(Task.RUGGED)
     whole = cells["FTS-DE, P = 4"]
     kinds = (Reliance.INVERSE_ROOT, Reliance.INVERSE, Reliance.INVERSE_SQUARE)
     made = {f"FTS-DE, 1 − p = {kind}": replace(whole, reliance=kind) for kind in kinds}
     return {"TS": cells["TS"], **made}
 
 
-def _tuning(task: Task) -> dict[str, Algorithm]:
+def _tuning(task: Task) -> Cells:
     """Figure 3, with the sub-regions, weights and sampling of the appendix."""
-    found = _merged(panels(Figure.FIGURE_3, task))
+    found = figure_3(task)
     if task is Task.LANDMINES:  # as in the authors' code
         found = {name: replace(each, shared_scale=0.01) for name, each in found.items()}
     private = found["z = 1"]
@@ -151,7 +142,7 @@ def _problem(name: str, trial: int, first: Algorithm) -> FederatedProblem:
     return synthetic(first.agents, seed=rng, length_scale=scale)
 
 
-_CELLS: Mapping[str, Callable[[], dict[str, Algorithm]]] = {
+_CELLS: Mapping[str, Callable[[], Cells]] = {
     "synthetic": partial(_synthetic, Task.SYNTHETIC),
     "rugged": partial(_synthetic, Task.RUGGED),
     "heterogeneous": _heterogeneous,
@@ -161,7 +152,7 @@ _CELLS: Mapping[str, Callable[[], dict[str, Algorithm]]] = {
 
 
 @lru_cache(maxsize=8)
-def _known(name: str) -> dict[str, Algorithm]:
+def _known(name: str) -> Cells:
     return _CELLS[name]()
 
 

@@ -21,13 +21,8 @@ from audits.paper_rows.measurement import (
     judge,
 )
 from audits.paper_rows.recording import Experiment
-from dpaudit import guarantee
-from dpaudit.auditing.evidence.two_counts import clopper_pearson
-from private_bo.gp import Ball, Box, QuadratureFeatures, SquaredExponential
-from private_bo.gp.types import Array
-from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
-from private_bo.joint.experiments import ALPHAS as TABLE_ALPHAS
-from private_bo.joint.experiments import (
+from audits.paper_rows.trials.joint import ALPHAS as TABLE_ALPHAS
+from audits.paper_rows.trials.joint import (
     PRINTED,
     Configurations,
     Cost,
@@ -36,6 +31,11 @@ from private_bo.joint.experiments import (
     lemma_5_cost,
     run_trial,
 )
+from dpaudit import guarantee
+from dpaudit.auditing.evidence.two_counts import clopper_pearson
+from private_bo.gp import Ball, Box, QuadratureFeatures, SquaredExponential
+from private_bo.gp.types import Array
+from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.joint.statistics import Sums, Width, lemma_2_sigma, lemma_3_shift, lemma_6_shift
 from private_bo.joint.subject import BENCHMARKS, benchmark, bump
 

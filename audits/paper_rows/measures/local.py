@@ -19,13 +19,7 @@ from audits.paper_rows.measurement import (
     judge,
 )
 from audits.paper_rows.recording import Experiment
-from dpaudit import guarantee
-from dpaudit.base.fields import Positive
-from private_bo.experiments import mean_and_error
-from private_bo.gp import Matern
-from private_bo.gp.types import Array
-from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
-from private_bo.local.experiments.figure2 import (
+from audits.paper_rows.trials.local import (
     PANELS,
     THEOREM,
     Algorithm,
@@ -34,6 +28,12 @@ from private_bo.local.experiments.figure2 import (
     Trial,
     run_trial,
 )
+from dpaudit import guarantee
+from dpaudit.base.fields import Positive
+from private_bo.experiments import mean_and_error
+from private_bo.gp import Matern
+from private_bo.gp.types import Array
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
 from private_bo.local.policies import (
     Constants,
     LaplaceFeatureTruncation,

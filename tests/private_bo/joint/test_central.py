@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from audits.paper_rows.trials.joint import nonprivate_regret
 from dpaudit import Ledger, certify, guarantee
 from dpaudit.certificate import SubjectRecord
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import ContinualNoise, JointGPUCB
-from private_bo.joint.experiments import nonprivate_regret
 from private_bo.joint.statistics import lemma_2_sigma
 from private_bo.joint.subject import bump
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from private_bo.local.experiments.figure2 import PANELS, Algorithm, Setting, run_trial, seed_of
+from audits.paper_rows.trials.local import PANELS, Algorithm, Setting, run_trial, seed_of
 from tests.benchmarks.panels import (
     FLOOR,
     LEARNERS,
@@ -25,7 +25,7 @@ from tests.benchmarks.panels import (
     main,
 )
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 RECORD = EXAMPLES / "panels.json"
 OF = {panel.letter: panel for panel in (*PANELS, UNSEEN)}

@@ -1,7 +1,7 @@
 """Figure 2 of Zhou & Tan 2021: cumulative regret of the private and the heavy-tail algorithms.
 
 ``python -m audits.paper_rows --record local-panels`` runs it, each algorithm at its own width in
-every panel; ``python -m private_bo.local.experiments.figure2 --tune`` prints how one width for all
+every panel; ``python -m audits.paper_rows.trials.local --tune`` prints how one width for all
 was chosen. The panels on recorded data need ``DPAUDIT_DATA``; without it the others are run alone.
 """
 
@@ -194,7 +194,7 @@ _TRIALS = 10
 
 
 def tuned(algorithm: Algorithm, panel: Panel) -> Setting:
-    """The documented scales: see :data:`~private_bo.local.experiments.figure2.TUNED`."""
+    """The documented scales: see :data:`~audits.paper_rows.trials.local.TUNED`."""
     return TUNED[algorithm, panel.epsilon is not None]
 
 
@@ -228,7 +228,7 @@ def tune(panels: Sequence[Panel], *, seed: int, workers: int, steps: int = 1000)
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code, 3 for wrong input."""
     about = "How the widths and k of TUNED were chosen."
-    parser = argparse.ArgumentParser(prog="python -m private_bo.local.experiments.figure2")
+    parser = argparse.ArgumentParser(prog="python -m audits.paper_rows.trials.local")
     parser.description = about
     parser.add_argument("--tune", action="store_true", required=True, help="show every setting")
     parser.add_argument("--steps", type=int, default=1000, help="T, responses per run")

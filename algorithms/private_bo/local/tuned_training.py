@@ -1,9 +1,8 @@
 """A DP-SGD model and the private search for its learning rate: one ledger, one certificate.
 
-``python -m private_bo.local.experiments.tuned_training -o DIR`` searches on the digits of
-scikit-learn and writes ``ledger.jsonl`` and ``certificate.json`` to DIR (extra ``opacus``).
-Ponomareva et al. 2023 ("How to DP-fy ML") ask that the tuning of hyperparameters be covered by the
-guarantee.
+``python -m private_bo.local.tuned_training -o DIR`` searches on the digits of scikit-learn and
+writes ``ledger.jsonl`` and ``certificate.json`` to DIR (extra ``opacus``). Ponomareva et al. 2023
+("How to DP-fy ML") ask that the tuning of hyperparameters be covered by the guarantee.
 
 Who is protected: one row of the data, under zero-out. A public rule makes a row a training row or a
 validation row, for good.
@@ -376,7 +375,7 @@ def tune(
         "Keep the split fixed; a row in both would pay the sum.",
     )
     certificate = training.certificate(
-        delta, name="private_bo.local.experiments.tuned_training:TunedTraining", findings=(stated,)
+        delta, name="private_bo.local.tuned_training:TunedTraining", findings=(stated,)
     )
     run = result.to_dict()
     run["summary"] |= {f"epsilon of {name}": epsilon for name, epsilon in parts.items()}
@@ -386,7 +385,7 @@ def tune(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Search, write ledger and certificate, and say what was proved."""
-    parser = argparse.ArgumentParser(prog="python -m private_bo.local.experiments.tuned_training")
+    parser = argparse.ArgumentParser(prog="python -m private_bo.local.tuned_training")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the files")
     parser.add_argument("--trials", type=int, default=TunedTraining.trials)
     parser.add_argument("--epochs", type=int, default=TunedTraining.epochs)

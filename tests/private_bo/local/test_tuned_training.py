@@ -10,8 +10,8 @@ from dpaudit import InputError, Ledger, Plan, Verdict, ZeroOut, guarantee
 from dpaudit.certificate import load_certificate
 from dpaudit.ledger import read_journal
 from dpaudit.project.targets import configuration
-from private_bo.local.experiments import tuned_training
-from private_bo.local.experiments.tuned_training import TRAINING, VALIDATION, TunedTraining, tune
+from private_bo.local import tuned_training
+from private_bo.local.tuned_training import TRAINING, VALIDATION, TunedTraining, tune
 
 SMALL = TunedTraining(trials=3, epochs=1, batches=4, training_rows=80, slice_size=20, hidden=4)
 DELTA = 1e-5

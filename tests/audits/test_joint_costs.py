@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from audits.paper_rows.trials.joint import lemma_2_cost, lemma_5_cost
 from dpaudit.accounting.closed_forms.additive import GaussianComposition
-from private_bo.joint.experiments import lemma_2_cost, lemma_5_cost
 from private_bo.joint.statistics import lemma_2_sigma
 
 

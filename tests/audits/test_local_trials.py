@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from private_bo.local.experiments import figure2 as figure2_module
-from private_bo.local.experiments.figure2 import PANELS, main, tune
+from audits.paper_rows.trials import local as trials
+from audits.paper_rows.trials.local import PANELS, main, tune
 
 
 def test_the_table_does_not_depend_on_the_number_of_workers(monkeypatch) -> None:
     for name, tried in (("_WIDTHS", (0.1,)), ("_PLAYS", (3,)), ("_TRIALS", 2)):
-        monkeypatch.setattr(figure2_module, name, tried)
+        monkeypatch.setattr(trials, name, tried)
     synthetic = [panel for panel in PANELS if panel.source == "synthetic"]
     one, two, other = (
         tune(synthetic, seed=seed, workers=workers, steps=40)
@@ -33,7 +33,7 @@ def test_the_panels_are_those_of_the_paper() -> None:
 def test_the_command_shows_every_setting_that_was_tried(monkeypatch, capsys) -> None:
     monkeypatch.delenv("DPAUDIT_DATA", raising=False)
     for name, tried in (("_WIDTHS", (0.1,)), ("_PLAYS", (3,))):
-        monkeypatch.setattr(figure2_module, name, tried)
+        monkeypatch.setattr(trials, name, tried)
     assert main(["--tune", "--steps", "30", "--workers", "1"]) == 0
     captured = capsys.readouterr()
     assert captured.err.startswith("Panels (b), (c), (e), (f) are left out: ")
@@ -53,6 +53,6 @@ def test_the_command_shows_every_setting_that_was_tried(monkeypatch, capsys) -> 
 def test_bad_numbers_are_one_sentence(monkeypatch, capsys, arguments, message) -> None:
     monkeypatch.delenv("DPAUDIT_DATA", raising=False)
     for name, tried in (("_WIDTHS", (0.1,)), ("_PLAYS", (3,))):
-        monkeypatch.setattr(figure2_module, name, tried)
+        monkeypatch.setattr(trials, name, tried)
     assert main(["--tune", "--workers", "1", *arguments]) == 3
     assert message in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""How the algorithms of the papers are run once, with privacy and without, for their figures."""
