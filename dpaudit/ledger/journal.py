@@ -18,6 +18,7 @@ from typing import Any
 from dpaudit.base import files
 from dpaudit.base.chain import Chain, ChainEnd, Durability, walk_chain
 from dpaudit.base.errors import InputError, PlanMismatchError, TamperedError
+from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor, AnchorCheck, AnchorState
 from dpaudit.ledger.entry import Entry
@@ -51,6 +52,7 @@ class Journal:
         durability: Durability = Durability.PROCESS,
         anchor: Anchor | None = None,
         identifier: str | None = None,
+        filtered: FilterRecord | None = None,
     ) -> Journal:
         """Start a journal with its plan.
 
@@ -60,6 +62,7 @@ class Journal:
             durability: what a written line survives.
             anchor: keeps the journal's head elsewhere.
             identifier: of the journal; drawn where not given.
+            filtered: the privacy filter of the ledger, which nobody may choose anew later.
 
         Raises:
             InputError: if the file exists or cannot be created.
@@ -72,6 +75,7 @@ class Journal:
             "journal": identifier,
             "plan": plan.to_dict(),
             "plan_hash": plan.hash,
+            **({} if filtered is None else {"filter": filtered.to_dict()}),
         }
         journal = cls(Chain.create(path, header, durability), identifier, anchor)
         journal._anchored()
@@ -229,11 +233,13 @@ class JournalContent(JournalEnd):
         plan: the declared plan.
         entries: the releases and steps, in their order.
         identifier: tells the journal from others.
+        filtered: the privacy filter that it began with.
     """
 
     plan: Plan
     entries: tuple[JournalEntry, ...]
     identifier: str
+    filtered: FilterRecord | None = None
 
     @property
     def releases(self) -> tuple[JournalEntry, ...]:
@@ -337,6 +343,8 @@ class _Walk:
         if header.get("plan_hash") != self.plan.hash:
             raise TamperedError("the journal's plan_hash does not match its plan.")
         self.identifier = str(header.get("journal") or header["hash"])  # of a forged one never ""
+        stated = header.get("filter")
+        self.filtered = None if stated is None else FilterRecord.from_dict(stated)
         self._anchor = None if anchor is None else AnchorCheck(self.identifier, anchor)
         self._see(header)
 
@@ -371,7 +379,7 @@ class _Walk:
     def content(self) -> JournalContent:
         """All that the journal says."""
         entries = tuple(self)
-        return JournalContent(entries=entries, **self.facts())
+        return JournalContent(entries=entries, filtered=self.filtered, **self.facts())
 
     def facts(self) -> dict[str, Any]:
         """Plan, identifier and end."""

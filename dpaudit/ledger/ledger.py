@@ -28,6 +28,7 @@ from dpaudit.base import files, validate
 from dpaudit.base.chain import Durability, require_new
 from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.base.provenance import is_exact, is_own
+from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
 from dpaudit.ledger.bounding import Parts, drawn
@@ -144,6 +145,7 @@ class Ledger(Uncopied, BoundedQueries):
         self._account = Account(plan)
         self._entries: list[Entry] = []
         self._budget = budget
+        self._filtered = FilterRecord.of(budget, {})
         self._drawable = self.closed = False
         self._was_seeded = False  # the noise of a run that this one goes on with
         self._journal: Journal | None = None
@@ -158,6 +160,7 @@ class Ledger(Uncopied, BoundedQueries):
                 durability=durability,
                 anchor=anchor,
                 identifier=plan.hash[:32] if self.seeded else None,  # an experiment is repeatable
+                filtered=self._filtered,
             )
 
     def __init_subclass__(cls) -> None:
@@ -184,14 +187,16 @@ class Ledger(Uncopied, BoundedQueries):
             journal: file of a ledger that was not closed; its plan is taken up, its chain goes on.
             plan: what the algorithm declares now; where given, it must be that of the journal.
             rng: as for a new ledger.
-            budget: a fresh privacy filter; it is charged with what the journal holds.
+            budget: a fresh privacy filter like that of the interrupted ledger; it is charged with
+                what the journal holds.
             noise: as for a new ledger.
             durability: as for a new ledger.
             anchor: as given to the interrupted ledger.
 
         Raises:
             TamperedError: if the chain is broken, or does not fit its anchor.
-            InputError: if the journal is closed, is open elsewhere, or is none.
+            InputError: if the journal is closed, is open elsewhere, is none, or began with another
+                filter.
             PlanMismatchError: if the journal is of another plan, or holds more than its own admits.
             BudgetExceededError: if the journal holds more than the budget admits.
         """
@@ -201,6 +206,12 @@ class Ledger(Uncopied, BoundedQueries):
                 raise PlanMismatchError(
                     f"journal {files.shown(journal)} is of another plan than the one given; resume "
                     "it with its own plan, or begin a new journal for the changed one."
+                )
+            if (filtered := FilterRecord.of(budget, {})) != content.filtered:
+                raise InputError(
+                    f"budget is {_called(filtered)}, but journal {files.shown(journal)} began with "
+                    f"{_called(content.filtered)}; give a filter like that, because a limit that "
+                    "follows from results proves nothing."
                 )
             ledger = cls(content.plan, rng=rng, noise=noise)
             ledger._account = content.account()
@@ -216,7 +227,7 @@ class Ledger(Uncopied, BoundedQueries):
         except BaseException:
             file.release()
             raise
-        ledger._budget, ledger._journal = budget, file
+        ledger._budget, ledger._filtered, ledger._journal = budget, filtered, file
         if isinstance(ledger.noise, FloatNoise) and ledger.noise.seeded:
             ledger.noise = ledger.noise.continued(file.fresh_seed([]))
         return ledger
@@ -567,6 +578,14 @@ class Ledger(Uncopied, BoundedQueries):
         return self._budget
 
     @property
+    def filtered(self) -> FilterRecord | None:
+        """What the filter was like at the beginning, and what it admitted; None without one."""
+        if self._filtered is None:
+            return None
+        admitted = Counter(entry.invocation.at for entry in self._entries)
+        return replace(self._filtered, admitted=dict(admitted))
+
+    @property
     def refused(self) -> int:
         """How many releases were asked for that the plan does not admit."""
         return self._door.refused
@@ -646,6 +665,12 @@ class Ledger(Uncopied, BoundedQueries):
         self.close()
         if error is None and not ended:
             self.check()
+
+
+def _called(filtered: FilterRecord | None) -> str:
+    if filtered is None:
+        return "no filter"
+    return f"a filter of the kind {filtered.kind}, ε = {filtered.epsilon:g}, δ = {filtered.delta:g}"
 
 
 def _run_once(

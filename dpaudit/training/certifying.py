@@ -6,7 +6,6 @@ Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate ag
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 from dpaudit.accounting import AccountantName, compose
 from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Certificate, Claim, FilterRecord, Finding, SubjectRecord, certify
+from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, certify
 from dpaudit.certificate.checking import with_witness
 from dpaudit.ledger import Ledger, with_ledger
 
@@ -110,7 +109,6 @@ class LedgerTraining(ABC):
             subject: what was trained.
             own: findings of the training, before those that are known besides.
         """
-        charged = Counter(entry.invocation.at for entry in self.ledger)
         return certify(
             self.ledger.plan,
             subject=subject,
@@ -119,7 +117,7 @@ class LedgerTraining(ABC):
             accountant=wanted.accountant,
             findings=own,
             not_covered=self.not_covered,
-            filtered=FilterRecord.of(self.ledger.budget, charged),
+            filtered=self.ledger.filtered,
         )
 
     def recorded(

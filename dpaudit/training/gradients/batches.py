@@ -1,9 +1,9 @@
 """Who takes part in each step of a training, as its plan declares.
 
 What is sampled the ledger draws, once for each release. Batches that are the same in every pass, or
-disjoint within one, follow from a public seed and the number of units, which is public then; those
-of users from the seed and the user's name alone. What such a batch is called names seed and number,
-so that the journal holds whoever goes on to one order.
+disjoint within one, follow from a public seed, the label of the epoch, and the number of units,
+which is public then; those of users from seed, label and the user's name alone. What such a batch
+is called names seed and number, so that the journal holds whoever goes on to one order.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def batches(
     """
     charged = Counter(entry.invocation.at for entry in ledger)
     split = _split_by_name if by_user else _split
-    order = f" (seed {seed}, {len(names)} {'users by name' if by_user else 'units'})"
+    order = f" (order of seed {seed}, {len(names)} {'users by name' if by_user else 'units'})"
     _require_order(ledger, declared, order)
-    for number, each in enumerate(declared):
+    for each in declared:
         if isinstance(law := each.mechanism, Continual):
             if charged[each.at]:
                 raise InputError(
@@ -90,7 +90,9 @@ def batches(
             for _ in range(charged[each.at], each.releases):
                 yield Batch(each, np.arange(len(names)))
         else:
-            disjoint = split(names, each.releases, [seed, number])
+            # Of the label: an epoch has one order, whichever others are trained with it.
+            own = hashlib.blake2b(each.at.encode(), digest_size=8).digest()
+            disjoint = split(names, each.releases, [seed, int.from_bytes(own)])
             for step in range(charged[each.at], each.releases):
                 yield Batch(each, disjoint[step], f"batch {step + 1}{order}")
 

@@ -157,7 +157,6 @@ class Trainer(LedgerTraining):
         self._sums = ClippedSums(loss, self.parameters, examples, chunk, model)
         self._loss, self._by_user = loss, examples.by_user
         self._adapt(adaptive, clip_norm)
-        self._earlier = self.charged
         self.taken, self.lost, self.exceeded, self._broken = 0, 0, False, False
         self._stream: Stream | None = None
         self._last: Floats | float = 0.0
@@ -287,26 +286,31 @@ class Trainer(LedgerTraining):
         labels = {each.at for each in self.declared}
         return sum(entry.invocation.at in labels for entry in self.ledger)
 
+    @property
+    def _own(self) -> int:
+        """Steps among these that this trainer has taken."""
+        return self.taken if self._stream is None else 1
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what a reader of the certificate must know of this training."""
         dtype = str(self._sums.dtype).removeprefix("torch.")
         unit = self.declared[0].unit
         found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
-        if self._earlier:
+        if others := self.charged - self._own:
             lost = f", of which {self.lost} came after a checkpoint and are lost" * bool(self.lost)
-            found.append(_found("steps-before", earlier=self._earlier, lost=lost))
+            found.append(_found("steps-before", earlier=others, lost=lost))
         return tuple(found)
 
     def _certified(self, wanted: Wanted) -> Certificate:
         if not (self.ledger.closed or self.exceeded):
             self.ledger.check()
-        own = self.charged == (self.taken if self._stream is None else 1)  # all by this one
+        alone = self.charged == self._own
         return self.recorded(
             wanted,
             self._subject(wanted.name),
             self.findings(),
-            {"noisy_steps": self._earlier + self.taken},
-            [each.at for each in self.declared] if own else (),
+            {"noisy_steps": self.charged - self._own + self.taken},
+            [each.at for each in self.declared] if alone else (),
         )
 
     def _subject(self, name: str) -> SubjectRecord:
@@ -435,6 +439,11 @@ class _Checkpoint:
             self._states["scheduler"] = scheduler
         if _is_there(self._path):
             self._read()
+        elif trainer.charged:
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} does not exist, but {trainer.charged} steps "
+                "are charged already; give the file that was written with them, or leave it out."
+            )
         else:
             self.write()  # what fails does so before a step is charged
 
@@ -449,6 +458,7 @@ class _Checkpoint:
         held["parameters"] = {name: each.detach() for name, each in trainer.parameters.items()}
         held["after"], held["clip_norm"] = self._journal.head, trainer.clip_norm
         held["steps"] = trainer.charged - trainer.lost
+        held["labels"] = [each.at for each in trainer.declared]
         try:
             torch.save(held, content)
             content.seek(0)
@@ -488,6 +498,11 @@ class _Checkpoint:
                 f"checkpoint {files.shown(self._path)} belongs to another journal, or the end of "
                 "this one is missing; resume the ledger from the journal that was beside it, or "
                 "give another checkpoint file."
+            )
+        labels = [each.at for each in trainer.declared]
+        if held.get("labels", labels) != labels:
+            raise InputError(
+                f"checkpoint {files.shown(self._path)} is of another label; give another file."
             )
         if own != {name: (each.shape, each.dtype) for name, each in trainer.parameters.items()}:
             raise InputError(

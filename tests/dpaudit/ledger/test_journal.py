@@ -9,6 +9,7 @@ import pytest
 from examples import LAPLACE, response_plan
 
 from dpaudit import FileAnchor, Ledger
+from dpaudit.accounting import AdaptiveFilter
 from dpaudit.base.chain import Chain, Durability
 from dpaudit.base.errors import (
     ClosedLedgerError,
@@ -18,7 +19,7 @@ from dpaudit.base.errors import (
     TamperedError,
 )
 from dpaudit.base.files import canonical_json, digest
-from dpaudit.ledger import AnchorState, Entry, Journal, read_journal, summarise_journal
+from dpaudit.ledger import AnchorState, Entry, FloatNoise, Journal, read_journal, summarise_journal
 
 # --  ----------------------------------------------------------------------------------------------
 
@@ -122,6 +123,31 @@ def test_a_block_that_ends_with_an_error_can_be_gone_on_with(tmp_path, error):
             again.release(LAPLACE, 0.0, unit=unit)
     content = read_journal(path)
     assert (content.closed, [each.unit for each in content.entries]) == (True, ["a", "b", "c"])
+
+
+def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
+    """A limit that is chosen after results were seen would be certified as if it were of before."""
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(
+        response_plan(), noise=FloatNoise(), journal=path, budget=AdaptiveFilter(9.0, 0.0)
+    )
+    ledger.release(LAPLACE, 0.0, unit="a", at="answer")
+    ledger.budget.epsilon = 2.0
+    assert ledger.filtered.epsilon == 9.0
+    assert ledger.filtered.admitted == {"answer": 1}
+    ledger.journal.release()
+    for other in (AdaptiveFilter(2.0, 0.0), AdaptiveFilter(9.0, 1e-6), None):
+        with pytest.raises(
+            InputError, match="began with a filter of the kind adapt"
+        ):
+            Ledger.resume(path, noise=FloatNoise(), budget=other)
+    again = Ledger.resume(path, noise=FloatNoise(), budget=AdaptiveFilter(9.0, 0.0))
+    assert again.filtered.admitted == {"answer": 1}
+    again.close()
+    none = tmp_path / "none.jsonl"
+    Ledger(response_plan(), noise=FloatNoise(), journal=none).journal.release()
+    with pytest.raises(InputError, match="began with no filter; give"):
+        Ledger.resume(none, noise=FloatNoise(), budget=AdaptiveFilter(9.0, 0.0))
 
 
 def test_an_error_opens_nothing_that_the_code_closed(tmp_path):

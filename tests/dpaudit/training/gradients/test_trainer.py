@@ -30,8 +30,11 @@ from dpaudit import (
 from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.base.errors import ClosedLedgerError
 from dpaudit.certificate import verify
+from dpaudit.ledger.units import DistinctNames
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Adaptive, Trainer, fit
+from dpaudit.training.declared import invocations_at
+from dpaudit.training.gradients.batches import batches
 from dpaudit.training.gradients.clipped import MARGIN
 from dpaudit.workflow.verifying import verify_file
 
@@ -348,7 +351,7 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     certificate = made.certificate(1e-5)
     assert "training" not in certificate.run  # of the earlier steps nobody knows
     before = next(each for each in certificate.findings if each.rule == "steps-before")
-    assert before.message.startswith("7 steps were taken before by another trainer, of which 1 ")
+    assert before.message.startswith("7 steps were taken by another trainer, of which 1 ")
     certificate.save(tmp_path / "certificate.json")
     verify_file(tmp_path / "certificate.json", ledger=journal)
     assert certificate.run["ledger"]["entries"] == 10  # the step too that was cut off
@@ -621,9 +624,55 @@ def test_one_order_of_batches_for_all_who_go_on():
     """Of two orders a unit might be in two batches of one epoch."""
     ledger = Ledger(DISJOINT, noise=FloatNoise())
     next(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))
-    with pytest.raises(InputError, match=r"began with 'batch 1 \(seed 1, 3 units\)' and would"):
+    with pytest.raises(InputError, match=r"began with 'batch 1 \(order of seed 1"):
         next(Trainer(direct, weights(), torch.eye(3), ledger, seed=2))
     assert len(list(Trainer(direct, weights(), torch.eye(3), ledger, seed=1))) == 5
+
+
+def test_an_epoch_has_one_order_whichever_others_are_trained_with_it():
+    """In another order, a unit might take part twice in an epoch that was begun."""
+    names = DistinctNames.of([str(n) for n in range(12)])
+
+    def second(at):
+        ledger = Ledger(DISJOINT, noise=FloatNoise())
+        steps = batches(ledger, invocations_at(ledger, at), names, 0)
+        return [each.places.tolist() for each in steps if each.invocation.at.endswith("epoch 2")]
+
+    assert second("gradient, epoch 2") == second("gradient")
+
+
+def test_steps_of_another_trainer_are_told_also_where_it_began_later():
+    ledger = Ledger(DISJOINT, noise=FloatNoise())
+    one, two = (Trainer(direct, weights(), torch.eye(3), ledger) for _ in range(2))
+    next(one)
+    assert len(list(two)) == 5
+    ledger.close()
+    for trainer, others in ((one, 5), (two, 1)):
+        certificate = trainer.certificate(delta=1e-5)
+        told = next(each for each in certificate.findings if each.rule == "steps-before")
+        assert told.message.startswith(f"{others} steps were taken by another trainer")
+        assert certificate.run["summary"]["noisy_steps"] == 6
+
+
+def test_a_checkpoint_is_there_once_steps_are_charged_and_of_the_same_label(tmp_path):
+    journal, kept = tmp_path / "steps.jsonl", tmp_path / "kept.pt"
+    plan = Plan.of(
+        *Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, at="a").invocations,
+        *Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.5, steps=2, at="b").invocations,
+    )
+    ledger = Ledger(plan, noise=FloatNoise(), journal=journal)
+
+    def train(at, path):
+        w = weights()
+        optimizer = torch.optim.SGD(w.values(), lr=1.0)
+        fit(direct, w, torch.eye(3), ledger, at=at, divisor=1, optimizer=optimizer, checkpoint=path)
+
+    train("a", kept)
+    with pytest.raises(InputError, match="is of another label"):
+        train("b", kept)
+    with pytest.raises(InputError, match="2 steps are charged already"):
+        train("a", tmp_path / "moved.pt")
+    assert len(ledger) == 2
 
 
 @pytest.mark.parametrize(("seed", "rows"), [(1, 6), (0, 9)])
