@@ -362,6 +362,21 @@ def test_the_page_on_federations_states_what_was_recorded_on_landmines() -> None
     assert f"| {' | '.join(cells)} |" in page
 
 
+NOISES = {"noise of Section 6.1": "paper", "least noise for the claim, the default": "tight"}
+
+
+def test_the_page_on_joint_privacy_states_what_was_recorded() -> None:
+    record = Recording.read("joint-figures")
+    assert record is not None
+    page = (ROOM / "joint" / "README.md").read_text(encoding="utf-8")
+    for name, noise in NOISES.items():
+        cells = [
+            "{:.0f} ± {:.0f}".format(*record.cell(f"{noise} noise, α = {alpha}, β = 0.1").regret)
+            for alpha in ("0.1", "0.5", "1", "10")
+        ]
+        assert f"| {name} | {' | '.join(cells)} |" in page
+
+
 PRIVATE = SETTINGS[Task.LANDMINES].private
 RUNS: dict[str, tuple[str, DPFTSDE | None]] = {
     "TS": ("each agent alone (TS)", None),
