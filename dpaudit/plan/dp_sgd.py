@@ -275,8 +275,8 @@ def _sampling(batching: Batching, sizes: _Sizes) -> tuple[Sampling | None, int |
     if batching is Batching.TRUNCATED:
         if sizes.batch_size is None or sizes.dataset_size is None or sizes.sample_rate is None:
             raise InputError(
-                "sample_rate is missing, or batch_size; truncated batches need a rate, the largest "
-                "size, and a public dataset_size."
+                "sample_rate, batch_size or dataset_size is missing; truncated batches need a "
+                "rate, the largest size, and a public number of units."
             )
         rate = validate.fraction(sample_rate=sizes.sample_rate)
         cut = TruncatedPoissonSampling(rate, sizes.batch_size, sizes.dataset_size)

@@ -92,7 +92,9 @@ class Space(Checked, ABC):
 
     def _some(self, X: Array) -> Array:
         if not len(X):
-            raise InputError("allowed permits none of the points that were tried; it must.")
+            raise InputError(
+                "allowed permits none of the points that were tried; it must permit some."
+            )
         return X
 
 

@@ -153,7 +153,7 @@ def require_drawable(each: Invocation) -> None:
         )
     if isinstance(sampling, PoissonSampling) and sampling.rows:
         raise UnsupportedError(
-            f"{each.describe()} samples rows of users, each by itself; sample users, or rows."
+            f"{each.describe()} samples each row of a user separately; sample users, or rows."
         )
     fixed = isinstance(law, Continual) or (sampling is None and each.releases > each.count)
     if fixed and isinstance(each.relation, AddRemove):

@@ -172,7 +172,7 @@ def half(parameters, example):
         ),
         (
             {"plan": use(Gaussian(1.0), sampling=PoissonSampling(0.5, rows=3))},
-            "samples rows of users, each by itself",
+            "samples each row of a user separately",
         ),
         (
             {"plan": use(stream(), sampling=CyclicPoissonSampling(0.5, 3))},
