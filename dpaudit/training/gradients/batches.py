@@ -165,8 +165,8 @@ def require_drawable(each: Invocation) -> None:
         _require_turns(each, law)
     elif each.releases > each.count > 1:
         raise UnsupportedError(
-            f"{each.describe()} has {each.count} releases of a unit among {each.releases}; declare "
-            "each epoch by itself, as Plan.dp_sgd does."
+            f"{each.describe()} has a unit in {each.count} of {each.releases} releases; declare each "
+            "epoch by itself, as Plan.dp_sgd does."
         )
 
 
@@ -177,7 +177,7 @@ def _require_turns(each: Invocation, law: Continual) -> None:
         raise UnsupportedError(
             f"{each.describe()} declares {law.participations} participations {law.min_separation} "
             f"steps apart; with batches that take turns for {law.factorization.steps} steps, "
-            f"they are {turns}."
+            f"a unit has {turns}."
         )
 
 

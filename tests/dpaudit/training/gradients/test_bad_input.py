@@ -162,7 +162,7 @@ def half(parameters, example):
             "which only the ledger's own sum bounds",
         ),
         ({"plan": use(Gaussian(1.0), 1e-13)}, "clip norm is 1e-13; it must be between"),
-        ({"plan": use(Gaussian(1.0), count=2, total=6)}, "has 2 releases of a unit among 6"),
+        ({"plan": use(Gaussian(1.0), count=2, total=6)}, "has a unit in 2 of 6 releases"),
         (
             {
                 "plan": use(Gaussian(1.0), about=(ABOUT[0], AddRemove(), ABOUT[2]), total=3),
