@@ -165,8 +165,8 @@ def require_drawable(each: Invocation) -> None:
         _require_turns(each, law)
     elif each.releases > each.count > 1:
         raise UnsupportedError(
-            f"{each.describe()} has a unit in {each.count} of {each.releases} releases; declare each "
-            "epoch by itself, as Plan.dp_sgd does."
+            f"{each.describe()} has a unit in {each.count} of {each.releases} releases; declare "
+            "each epoch by itself, as Plan.dp_sgd does."
         )
 
 
