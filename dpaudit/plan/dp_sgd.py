@@ -125,7 +125,7 @@ class _Sizes:
             given = [validate.integer_at_least(1, steps=each) for each in self.steps]
             if phases not in (1, len(given)):
                 raise InputError(
-                    f"steps has {len(given)} phases and the noise or clip norm {phases}; "
+                    f"steps has {len(given)} phases, and the noise or clip norm has {phases}; "
                     "give as many of each."
                 )
             return given

@@ -180,7 +180,7 @@ def half(parameters, example):
         ),
         (
             {"plan": use(stream(passes=1))},
-            "declares 1 participations 3 steps apart; .* they are 2",
+            "declares 1 participations 3 steps apart; .* a unit has 2",
         ),
         (
             {"plan": use(Gaussian(1.0), about=(*ABOUT[:2], TrustModel.LOCAL))},
