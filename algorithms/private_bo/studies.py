@@ -362,7 +362,7 @@ class PrivateStudy:
             units = validate.text(units=units)
         kind = self._optuna.trial.Trial
         if not isinstance(trial, kind) or trial.study is not self.study:
-            raise InputError(f"trial is a {type(trial).__name__}; it must be of study.ask().")
+            raise InputError(f"trial is a {type(trial).__name__}; it must come from study.ask().")
         if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
             raise InputError(f"trial {trial.number} has been told already; ask for another.")
         above = self.private.above(values, None if local else units)

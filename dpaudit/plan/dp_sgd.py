@@ -140,7 +140,7 @@ class _Sizes:
             raise InputError("steps is missing; give the number of steps or of epochs.")
         if phases not in (1, epochs):
             raise InputError(
-                f"epochs is {epochs} for a schedule of {phases} phases; give one phase an epoch."
+                f"epochs is {epochs} for a schedule of {phases} phases; give as many of each."
             )
         each = self._per_epoch(epochs, per_epoch)
         return [each] * epochs if phases > 1 else [each * epochs]
