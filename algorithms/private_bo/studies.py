@@ -97,8 +97,8 @@ class PrivateTrials(Checked):
             )
         if self.trust is TrustModel.LOCAL and self.units > 1:
             raise InputError(
-                f"units is {self.units}; a local trial has one value, so it must be 1, or trust "
-                "central or joint."
+                f"units is {self.units}; a local trial has one value, so units must be 1, or "
+                "trust must be central or joint."
             )
 
     @property
@@ -139,7 +139,7 @@ class PrivateTrials(Checked):
         scale = least_noise(meets, tolerance=1e-3)
         if scale is None:
             raise UnsupportedError(
-                f"epsilon is {self.epsilon:g}; no noise of these runs keeps it, give a larger one."
+                f"epsilon is {self.epsilon:g}; no noise of these runs keeps it; give a larger ε."
             )
         return noise(scale)
 
@@ -362,7 +362,7 @@ class PrivateStudy:
             units = validate.text(units=units)
         kind = self._optuna.trial.Trial
         if not isinstance(trial, kind) or trial.study is not self.study:
-            raise InputError(f"trial is a {type(trial).__name__}; it must be of study.ask().")
+            raise InputError(f"trial is a {type(trial).__name__}; it must come from study.ask().")
         if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
             raise InputError(f"trial {trial.number} has been told already; ask for another.")
         above = self.private.above(values, None if local else units)

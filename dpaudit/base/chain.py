@@ -268,7 +268,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
     with files.opened(path, what="journal") as file:
         while line := file.readline(_LONGEST_LINE + 1):
             if len(line) > _LONGEST_LINE:
-                raise InputError(f"{name} is none: it has a line of over {_LONGEST_LINE} bytes.")
+                raise InputError(f"{name} is no journal: a line has over {_LONGEST_LINE} bytes.")
             ends = line.endswith(b"\n")
             cut = not ends and not _WHOLE_LINE.search(line)
             if cut:

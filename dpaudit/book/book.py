@@ -454,8 +454,8 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
     about.require(plan)
     if period and not about.per:
         raise InputError(
-            f"period is given; data set {shown(dataset)} protects all data of a unit, so leave it "
-            "out."
+            f"period is given; data set {shown(dataset)} protects all data of a unit, so leave "
+            "period out."
         )
     budgets = page.state.budgets_of(dataset)
     if not budgets:

@@ -208,7 +208,7 @@ def require_current(connection: Connection) -> None:
     if found != len(STEPS):
         what = "older; dpaudit book init updates them" if found < len(STEPS) else "newer"
         raise InputError(
-            f"the book has tables of version {found}, and {len(STEPS)} is known: they are {what}."
+            f"the book has tables of version {found}, not {len(STEPS)}: they are {what}."
         )
 
 
@@ -298,7 +298,7 @@ def read_log(connection: Connection, known: Seen | None, book: str) -> Seen:
     same = known is None or (known.book == now.book and known.lines <= now.lines)
     if not same or hashes != due:
         raise TamperedError(
-            f"{book} does not answer: its log is shorter than before or another one, as after "
+            f"{book} does not answer: its log is shorter than before, or is another log, as after "
             "a restore. Nothing was changed; put the right database there, check it with "
             "dpaudit book verify --anchor, and start again."
         )

@@ -166,7 +166,7 @@ class BudgetRecord(TableRecord):
         if calendar and dataset.per not in ("", self.window):
             raise InputError(
                 f"window is {self.window!r}; data set {shown(dataset.name)} protects a unit per "
-                f"{dataset.per}, so it must be {dataset.per!r}, {EVER!r} or a number of days."
+                f"{dataset.per}, so window must be {dataset.per!r}, {EVER!r} or a number of days."
             )
 
 

@@ -323,8 +323,8 @@ class BayesSuccess(Risk):
         super().__post_init__()
         if Fraction(self.success) < self._sure:
             raise InputError(
-                f"success is {self.success:g}; at prior {self.prior:g} a guess without any output "
-                f"is right with {float(self._sure):g}, so success must be at least that."
+                f"success is {self.success:g}; at prior {self.prior:g} a guess without output is "
+                f"right with probability {float(self._sure):g}, so success must be at least that."
             )
 
     def __str__(self) -> str:

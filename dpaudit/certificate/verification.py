@@ -186,7 +186,7 @@ def _check_results(made: ReleaseRecord, plan: Plan, run: Mapping[str, Any]) -> N
         ("told releases", run.get("summary", {}).get("releases"), planned),
     ):
         if found != wanted:
-            raise TamperedError(f"run has {found} {what}, and the release {wanted}.")
+            raise TamperedError(f"run has {found} {what}, and the release has {wanted}.")
     for result, said in zip(results, made.queries, strict=True):
         if not said.startswith(f"{result['query']}: "):
             raise TamperedError(

@@ -114,8 +114,8 @@ def require_individual(invocation: Invocation) -> None:
         )
     if invocation.sampling is not None:
         raise PlanMismatchError(
-            f"{invocation.describe()} is declared with sampling; leave it out, as every unit may "
-            "take part in every step."
+            f"{invocation.describe()} is declared with sampling; leave sampling out, because every "
+            "unit may take part in every step."
         )
 
 

@@ -122,7 +122,7 @@ class Stream(Uncopied):
             far = f"{'exactly' if mechanism.cyclic else 'at least'} {mechanism.min_separation}"
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared with participations {far} steps apart; this "
-                f"{invocation.unit} has taken part {step - earlier[-1]} before."
+                f"{invocation.unit} has taken part {step - earlier[-1]} steps before."
             )
 
     def _participate(self, unit: str) -> None:

@@ -336,7 +336,7 @@ def least_scale(distance: Fraction, epsilon: float) -> float:
     scale = round_up(distance / Fraction(validate.positive(epsilon=epsilon)))
     if scale == math.inf:
         raise InputError(
-            f"epsilon is {epsilon}; the scale would be too large for a float, so it must be larger."
+            f"epsilon is {epsilon}; it must be larger, because the scale would exceed all floats."
         )
     return scale
 

@@ -450,7 +450,7 @@ class SparseVector(Enumerated):
         if math.inf in (first, second, third):
             raise InputError(
                 "epsilon is too small for the sensitivity; the scale would be too large for "
-                "a float, so it must be larger."
+                "a float, so epsilon must be larger."
             )
         return first, second, third
 

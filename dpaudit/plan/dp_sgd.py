@@ -125,7 +125,7 @@ class _Sizes:
             given = [validate.integer_at_least(1, steps=each) for each in self.steps]
             if phases not in (1, len(given)):
                 raise InputError(
-                    f"steps has {len(given)} phases and the noise or clip norm {phases}; "
+                    f"steps has {len(given)} phases, and the noise or clip norm has {phases}; "
                     "give as many of each."
                 )
             return given
@@ -140,7 +140,7 @@ class _Sizes:
             raise InputError("steps is missing; give the number of steps or of epochs.")
         if phases not in (1, epochs):
             raise InputError(
-                f"epochs is {epochs} for a schedule of {phases} phases; give one phase an epoch."
+                f"epochs is {epochs} for a schedule of {phases} phases; give as many of each."
             )
         each = self._per_epoch(epochs, per_epoch)
         return [each] * epochs if phases > 1 else [each * epochs]
@@ -275,8 +275,8 @@ def _sampling(batching: Batching, sizes: _Sizes) -> tuple[Sampling | None, int |
     if batching is Batching.TRUNCATED:
         if sizes.batch_size is None or sizes.dataset_size is None or sizes.sample_rate is None:
             raise InputError(
-                "sample_rate is missing, or batch_size; truncated batches need a rate, the largest "
-                "size, and a public dataset_size."
+                "sample_rate, batch_size or dataset_size is missing; truncated batches need a "
+                "rate, the largest size, and a public number of units."
             )
         rate = validate.fraction(sample_rate=sizes.sample_rate)
         cut = TruncatedPoissonSampling(rate, sizes.batch_size, sizes.dataset_size)

@@ -234,7 +234,7 @@ class Invocation(Record):
             raise InputError(
                 f"sensitivity is {self.sensitivity:g}; under local trust a value of {entries} "
                 f"entries moves by up to {moved:g} in {self.mechanism.norm} within the clip of "
-                f"{self.describe()}, so declare that."
+                f"{self.describe()}, so declare that sensitivity."
             )
 
     @property

@@ -144,7 +144,8 @@ class Subject(ABC):
             )
         if invocations[0].sampling is not None:
             raise UnsupportedError(
-                f"{type(self).__name__} samples units but does not say how; define audit_release."
+                f"{type(self).__name__} samples units but does not say how to audit this; "
+                "define audit_release."
             )
         return invocations[0].mechanism.release_many(data, size, rng)
 

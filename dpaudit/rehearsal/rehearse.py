@@ -304,7 +304,7 @@ class Session:
             return
         if not self._sampled:
             raise RehearsalAbortedError(
-                "No changed unit was in a sample; define neighbours whose changed unit is."
+                "No changed unit was in a sample; define neighbours whose changed unit is in one."
             )
         reports: dict[str, list[ReplayReport]] = {}
         for number in range(max(needed for _, needed in self._sampled)):

@@ -378,7 +378,7 @@ def _lost() -> Iterator[None]:
         yield
     except ChannelError:
         raise UnsupportedError(
-            "the process of the code ended before it returned: it sent something that is not a "
+            "the process of the code ended too early: it sent something that is not a "
             "message, got no answer, or used up its time or memory."
         ) from None
 

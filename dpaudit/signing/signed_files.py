@@ -136,8 +136,8 @@ def verify_signed(
     if verify := offered("statement").get(statement.kind):
         if ledger or anchor or opinion_on or signature is None:
             raise InputError(
-                "an export is verified by itself: give the export, its envelope with --signature "
-                "(or beside it), and --book."
+                "an export is verified by itself: give only the export, --book, and its envelope "
+                "(beside it, or by --signature)."
             )
         found: Verification = verify(path, statement, demanded, book, now)
         return found

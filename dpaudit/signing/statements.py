@@ -154,7 +154,7 @@ def write_envelope(output: Path, envelope: Envelope) -> Path:
         output, what="output", limit=files.MAX_JSON_BYTES
     ):
         raise InputError(
-            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
+            f"output {files.shown(output)} is no file of signatures, and is not replaced; give "
             "another path with -o."
         )
     return files.write(output, envelope.to_json())

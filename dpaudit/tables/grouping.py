@@ -57,7 +57,7 @@ class Grouping:
         if OTHER in labels:
             raise InputError(
                 f"{shown(name)} is a column with the value {OTHER!r}, the name for everything "
-                "that is not listed; leave it out of the values, or rename it by a derived column."
+                "that is not listed; leave this value out, or rename it by a derived column."
             )
         return cls(name, labels, _place_of(of.sql, values, shape.kind))
 

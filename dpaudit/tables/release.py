@@ -105,7 +105,7 @@ class Release:
         if self.claim.risk is None and self.claim.epsilon == 0:
             raise InputError(
                 "claim has epsilon = 0, with which all answers are noise; claim an ε above 0, such "
-                "as { epsilon = 1.0 }, or { advantage = 0.1 }, if that is meant."
+                "as { epsilon = 1.0 }, or another bound, such as { advantage = 0.1 }."
             )
         labels = [measure.at for measure in self.measures]
         names = [each.name for each in self.queries]

@@ -306,7 +306,7 @@ def _summed(kind: type[Sum], reader: _Queries, given: Any, facts: Any) -> Query:
     if largest > 2**53 or of.kind.value == "date":
         raise InputError(
             f"{kind.kind} is of {of.kind.named} of up to {largest:.3g} steps; it must be a number "
-            "of at most 2^53."
+            "of at most 2^53 steps."
         )
     return kind(**facts, of=of)
 

@@ -193,7 +193,7 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
 
     def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
         if not message.metadata.message_type.startswith(MessageType.TRAIN):
-            raise InputError("message asks for more than training, which is not private.")
+            raise InputError("message must ask for training; nothing else is private here.")
         begun = _only(message.content).copy()  # the app may write to it
         start, failed = _flat(begun), InputError("the app fails; its client's own log says why.")
         try:

@@ -503,7 +503,8 @@ def _refuse_several(subject: Subject) -> None:
         return
     if len(uses) > 1:
         raise UnsupportedError(
-            f"{len(uses)} invocations, and the subject does not define audit_release; {_HOW}"
+            f"the plan has {len(uses)} invocations, and the subject does not define audit_release; "
+            f"{_HOW}"
         )
     if any(isinstance(each.mechanism, PrivateSelection) for each in uses):
         raise UnsupportedError(

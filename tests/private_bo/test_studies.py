@@ -355,9 +355,9 @@ def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda study: study.tell(None, 0.5, "ann"), "trial is a NoneType; it must be of"),
+        (lambda study: study.tell(None, 0.5, "ann"), "trial is a NoneType; it must come from"),
         (lambda study: study.tell(3, 0.5, "ann"), "trial is a int"),
-        (lambda study: study.tell(seeded(central()).study.ask(), 0.5), "must be of study.ask"),
+        (lambda study: study.tell(seeded(central()).study.ask(), 0.5), "must come from study.ask"),
         (lambda study: study.tell(study.study.ask(), [0.5] * 10, 3), "units is a int"),
         (lambda study: study.tell(study.study.ask(), [0.5] * 10, [[]] * 10), "a list with a name"),
         (lambda study: study.optimize(None, line), "space is a NoneType; it must be a function"),

@@ -276,7 +276,7 @@ class DPFTSDE(Federation, Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta is None and self.agents < 2:
-            raise InputError("agents is 1; it must be at least 2, or give delta.")
+            raise InputError("agents is 1; it must be at least 2, unless delta is given.")
         self._require_sample()
 
     def _require_sample(self) -> None:

@@ -515,8 +515,8 @@ def digits(
         if len(own) < _FEWEST or len(np.unique(labels[learn])) < 2:
             raise InputError(
                 f"agents is {agents} and concentration {concentration}, which leave agent {agent} "
-                f"{len(own)} images; there must be {_FEWEST} of two digits for everyone, so give "
-                "fewer agents or a larger concentration."
+                f"{len(own)} images; every agent needs {_FEWEST}, of at least two digits, so "
+                "give fewer agents or a larger concentration."
             )
         split = Split(images[learn], labels[learn], images[held], labels[held])
         writers.append(TunedObjective(domain, split, accuracy_of_classifier))

@@ -317,7 +317,9 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise is Noise.PRINTED:
-            raise InputError("noise is printed; Lemma 5 has one reading alone, so set paper.")
+            raise InputError(
+                "noise is printed, but Lemma 5 has only one reading; set noise to paper."
+            )
 
     # -- privacy ---------------------------------------------------------------------------------
 

@@ -313,8 +313,8 @@ class LocallyPrivate(LocalAnswers):
         super().__post_init__()
         if not 0.0 < (scale := 2.0 * self.clip_bound / self.epsilon) < math.inf:
             raise InputError(
-                f"epsilon is {self.epsilon!r}, so that the noise scale 2(B+R)/ε is {scale}; it "
-                "must be a finite number above 0."
+                f"epsilon is {self.epsilon!r}, so that the noise scale 2(B+R)/ε is {scale}; this "
+                "scale must be a finite number above 0."
             )
 
     # -- privacy ---------------------------------------------------------------------------------

@@ -92,7 +92,9 @@ class Space(Checked, ABC):
 
     def _some(self, X: Array) -> Array:
         if not len(X):
-            raise InputError("allowed permits none of the points that were tried; it must.")
+            raise InputError(
+                "allowed permits none of the points that were tried; it must permit some."
+            )
         return X
 
 
@@ -484,8 +486,8 @@ class Server:
         low, high = self.answers
         if max(np.abs(known).max(), spread, (high - low) / spread) > 1e100:  # squares overflow
             raise InputError(
-                f"deviation is {spread:g}; it and values must be at most 1e100, and not much less "
-                "than the range of answers."
+                f"deviation is {spread:g}; values and deviation must be at most 1e100, and "
+                "deviation at least 1e-100 of the range of answers."
             )
         for point, value in zip(chosen, known, strict=True):
             self._learn(point, float(value), spread**2)

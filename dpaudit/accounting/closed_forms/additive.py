@@ -199,8 +199,8 @@ def _root_of_squares(parts: Sequence[Term]) -> float:
         mu = part.pair.gaussian_mu
         if mu is None or part.amplification is not None:
             raise UnsupportedError(
-                f"{part.invocation.describe()} is not a Gaussian mechanism without sampling; "
-                "the gaussian accountant takes nothing else."
+                f"{part.invocation.describe()} is not a Gaussian mechanism, or is sampled; "
+                "the gaussian accountant takes Gaussian mechanisms without sampling."
             )
         if not mu < math.inf:
             return math.inf

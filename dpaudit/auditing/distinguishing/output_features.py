@@ -52,7 +52,7 @@ def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
         raise InputError(reason)
     if all(np.mean([form.failed for form in side]) > MOST_FAILED for side in both):
         raise InputError(
-            f"the mechanism raises in more than {MOST_FAILED:.0%} of its runs on both sides, "
+            f"the mechanism raises an error in over {MOST_FAILED:.0%} of its runs on both sides, "
             "so the audit would say hardly anything about its outputs; fix it first."
         )
     if all(form.facts == {"output is None"} for form in every):

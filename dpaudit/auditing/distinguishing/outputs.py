@@ -399,8 +399,8 @@ class BlackBox(Checked):
         for name in self.arguments:
             if name in given | {parameters[0].name} or not (name in free or takes_any):
                 raise InputError(
-                    f"{self.name} has no parameter {shown(name)} to set; of its parameters "
-                    f"{', '.join(sorted(free)) or 'none'} may be set."
+                    f"{self.name} has no parameter {shown(name)} to set; these can "
+                    f"be set: {', '.join(sorted(free)) or 'none'}."
                 )
         for name in sorted(free - self.arguments.keys()):
             if rest[name].default is Parameter.empty:

@@ -47,8 +47,8 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
         if one.shape[1:] != many.shape[1:]:
             raise InconclusiveError(
                 f"a batch has outputs of shape {many.shape[1:]} {side.where}, but a call with size "
-                f"= 1 returns shape {one.shape[1:]}; size must be the number of runs; rename the "
-                "parameter if it means something else."
+                f"= 1 returns shape {one.shape[1:]}; size must be the number of runs, so rename "
+                "this parameter if it means something else."
             )
         one, many = (each.reshape(len(each), -1) for each in (one, many))
         columns = some_columns(one.shape[1])
@@ -62,7 +62,7 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
             raise InconclusiveError(
                 f"a batch differs from single calls {side.where} (their distributions are "
                 f"{found:.2f} apart, where chance explains {allowed:.2f}); size must be a "
-                "number of independent runs; rename the parameter if it means something else."
+                "number of independent runs, so rename this parameter if it means something else."
             )
     return True
 

@@ -319,8 +319,8 @@ class BufferedToeplitz(Toeplitz):
         poles, zeros = self.pole_rates, self.zero_rates
         if not 1 <= len(poles) <= _MOST_BUFFERS or len(zeros) != len(poles) - 1:
             raise InputError(
-                f"pole_rates has {len(poles)} numbers and zero_rates {len(zeros)}; the first takes "
-                f"1 to {_MOST_BUFFERS} and the second one fewer."
+                f"pole_rates has {len(poles)} numbers and zero_rates {len(zeros)}; "
+                f"pole_rates needs 1 to {_MOST_BUFFERS}, and zero_rates needs one fewer."
             )
         merged = [*(rate for pair in zip(poles, zeros, strict=False) for rate in pair), poles[-1]]
         if any(low >= high for low, high in pairwise(merged)):

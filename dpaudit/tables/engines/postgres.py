@@ -119,8 +119,8 @@ class PostgresTable(Record):
                 if server.execute(_CAST, [table, list(columns)]).fetchone() != (False,):
                     raise InputError(
                         f"table {self.table!r} has a column that a function of the database "
-                        "converts to text; give it another type, because a cast may read "
-                        "other rows."
+                        "converts to text; give the column another type, because a cast "
+                        "may read other rows."
                     )
                 with (
                     server.cursor().copy(f"COPY ({rows_of}) TO STDOUT WITH ({form})") as rows,

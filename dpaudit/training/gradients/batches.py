@@ -155,7 +155,7 @@ def require_drawable(each: Invocation) -> None:
         )
     if isinstance(sampling, PoissonSampling) and sampling.rows:
         raise UnsupportedError(
-            f"{each.describe()} samples rows of users, each by itself; sample users, or rows."
+            f"{each.describe()} samples each row of a user separately; sample users, or rows."
         )
     fixed = isinstance(law, Continual) or (sampling is None and each.releases > each.count)
     if fixed and isinstance(each.relation, AddRemove):
@@ -167,7 +167,7 @@ def require_drawable(each: Invocation) -> None:
         _require_turns(each, law)
     elif each.releases > each.count > 1:
         raise UnsupportedError(
-            f"{each.describe()} has {each.count} releases of a unit among {each.releases}; declare "
+            f"{each.describe()} has a unit in {each.count} of {each.releases} releases; declare "
             "each epoch by itself, as Plan.dp_sgd does."
         )
 
@@ -179,7 +179,7 @@ def _require_turns(each: Invocation, law: Continual) -> None:
         raise UnsupportedError(
             f"{each.describe()} declares {law.participations} participations {law.min_separation} "
             f"steps apart; with batches that take turns for {law.factorization.steps} steps, "
-            f"they are {turns}."
+            f"a unit has {turns}."
         )
 
 

@@ -244,7 +244,7 @@ def _last(name: str, size: int) -> int:
         UnsupportedError: if there is none.
     """
     if not size:
-        raise UnsupportedError(f"the loss names a place of nothing by aten.{name}.")
+        raise UnsupportedError(f"the loss names a place on an empty axis by aten.{name}.")
     return size - 1
 
 

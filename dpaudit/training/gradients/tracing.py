@@ -148,9 +148,9 @@ def _require_same(
             one, two = graph(moved, other), loss(moved, tree(other))
         if not torch.allclose(one, two, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise UnsupportedError(
-                "the loss computes something else than its recorded torch calls: it branches "
-                "on values, draws, or writes to a tensor that it also reads under another "
-                "name; leave that out."
+                "the loss computes something other than its recorded torch calls: it branches "
+                "on values, draws random numbers, or writes to a tensor that it also reads "
+                "under another name; leave that out."
             )
 
 

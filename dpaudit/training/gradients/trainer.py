@@ -430,8 +430,8 @@ class _Checkpoint:
             raise InputError(f"checkpoint is a {type(path).__name__:.60}; it must be a path.")
         if (journal := trainer.ledger.journal) is None:
             raise InputError(
-                "checkpoint is given for a ledger without a journal, from which no process could "
-                "go on; give the ledger a journal."
+                "checkpoint is given for a ledger without a journal, which no process could "
+                "continue; give the ledger a journal."
             )
         self._path, self._trainer, self._journal = Path(path), trainer, journal
         self._states = {"optimizer": optimizer}
@@ -467,8 +467,8 @@ class _Checkpoint:
         except Exception as error:  # noqa: BLE001  # of what a state holds
             raise InputError(
                 f"checkpoint {files.shown(self._path)} cannot hold the state of this optimizer or "
-                f"scheduler ({type(error).__name__}); let it be of numbers and texts of Python and "
-                "tensors."
+                f"scheduler ({type(error).__name__}); this state may hold only tensors, and "
+                "numbers and texts of Python."
             ) from None
         content.seek(0, io.SEEK_END)
         content.write(_checksum(content.getbuffer()))

@@ -141,7 +141,7 @@ def test_no_window_of_days_holds_more_than_the_limit(book, clock):
 
 def test_a_unit_per_week_is_charged_for_the_weeks_that_are_read(book):
     filled(book, "week", per="week", epsilon=1.0)
-    with pytest.raises(InputError, match="protects a unit per week, so it must be 'week', 'ever'"):
+    with pytest.raises(InputError, match="a unit per week, so window must be 'week', 'ever'"):
         book.add(BudgetRecord("m", "visits", limit_of({"epsilon": 1}), "month"), by="o")
     ask(book, laplace(2.0), period="2026-11-09..2026-11-22")  # two weeks, each in full
     assert used(book, period="2026-11-10")["epsilon"] == 0.5

@@ -17,7 +17,7 @@ from dpaudit.book.limits import longest_pause
 PLAN = laplace(2.0)
 """Half of the budget."""
 TABLES = ("release", "spent", "budget", "dataset", "log", "head")
-OTHER = "shorter than before or another one"
+OTHER = "shorter than before, or is another log"
 
 
 def rows_of(book):

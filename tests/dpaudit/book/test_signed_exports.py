@@ -64,13 +64,13 @@ def test_what_goes_together_is_told(call):
     assert call("book", "export", "-o", "a.csv", "--sign", "ana.pem", "--no-time")[0] == 0
     one = KEYS[:2]
     for words, told in (
-        (("verify", "a.csv.dsse.json", *one), "give the export, its envelope"),
+        (("verify", "a.csv.dsse.json", *one), "give only the export, --book"),
         (("verify", "a.csv", *one, "--ledger", "book.db"), "an export is verified by itself"),
         (("verify", "a.csv", *one, "--book", "none.db"), "does not exist; make it"),
         (("verify", "a.csv", "--book", "book.db"), "--book is given without --key"),
         (("verify", "a.csv", *KEYS), "has not signed it"),
         (("sign", "a.csv.dsse.json", "--key", "ana.pem", "-o", "b"), "has signed it already"),
-        (("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "book.db"), "was not signed"),
+        (("sign", "a.csv.dsse.json", "--key", "ben.pem", "-o", "book.db"), "of signatures"),
         (("book", "export", "-o", "a.txt", "--sign", "ana.pem"), "has an unknown ending"),
         (("book", "export", "-o", "a.csv", "--sign", "none.pem"), "does not exist"),
         (("book", "export", "-o", "a.csv", "--sign", "agent:nobody"), "SSH agent"),

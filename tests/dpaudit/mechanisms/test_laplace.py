@@ -104,7 +104,7 @@ def test_a_grid_costs_at_most_what_is_declared(entries, sensitivity):
 
 
 def test_a_scale_that_no_float_holds_is_one_sentence():
-    with pytest.raises(InputError, match="epsilon is 1e-300; the scale would be too large"):
+    with pytest.raises(InputError, match="epsilon is 1e-300; it must be larger"):
         Laplace.calibrated(epsilon=1e-300, sensitivity=1e300)
 
 

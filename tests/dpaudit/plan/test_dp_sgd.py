@@ -175,7 +175,7 @@ WRONG = [
     ({"sample_rate": 0.1, "steps": 1, "max_grad_norm": math.nan}, "max_grad_norm is nan"),
     ({"sample_rate": 0.1, "steps": 1, "noise_multiplier": [1, 2]}, "schedule of 2 phases"),
     ({"sample_rate": 0.1, "steps": [1] * 3, "noise_multiplier": [1, 2]}, "steps has 3 phases"),
-    ({"sample_rate": 0.1, "epochs": 3, "noise_multiplier": [1, 2]}, "one phase an epoch"),
+    ({"sample_rate": 0.1, "epochs": 3, "noise_multiplier": [1, 2]}, "give as many of each"),
     (
         {"sample_rate": 0.1, "steps": 1, "noise_multiplier": [1, 2], "max_grad_norm": [1, 2, 3]},
         "as many of each",

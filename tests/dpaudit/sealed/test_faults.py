@@ -28,7 +28,7 @@ pytest.importorskip("duckdb")
 
 CODE = Path(__file__).with_name("leaks") / "faults.py"
 ENDED = (
-    "the process of the code ended before it returned: it sent something that is not a message, "
+    "the process of the code ended too early: it sent something that is not a message, "
     "got no "
     "answer, or used up its time or memory."
 )

@@ -148,8 +148,8 @@ def test_what_goes_together_is_told(call):
     call("verify", path, *key, "--policy", "none.toml").refuses("does not exist")
     call("sign", "c.json", "--key", "none.pem", "-o", "x").refuses("does not exist")
     call("sign", "c.json", "--key", "ana.pem", "-o", "no/x").refuses("cannot be written")
-    call("sign", "c.json", "--key", "ana.pem", "-o", "./ana.pem").refuses("was not signed")
-    call("sign", "c.json", "--key", "ana.pem", "-o", "ben.pem").refuses("was not signed")
+    call("sign", "c.json", "--key", "ana.pem", "-o", "./ana.pem").refuses("of signatures")
+    call("sign", "c.json", "--key", "ana.pem", "-o", "ben.pem").refuses("of signatures")
     code, out, err = call("verify", path, *key, "--policy", "p.toml")
     assert (code, "refused" in out) == (1, True)
     assert err == "dpaudit: the closed journal of the run is missing; give it with --ledger.\n"

@@ -356,5 +356,5 @@ def test_a_value_that_is_called_as_all_else_makes_no_group():
         "data": {**GOOD["data"], "columns": columns},
         "query": [{"count": True, "by": "g"}],
     }
-    with pytest.raises(InputError, match="leave it out of the values"):
+    with pytest.raises(InputError, match="leave this value out"):
         read_release(content)

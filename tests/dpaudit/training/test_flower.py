@@ -343,7 +343,7 @@ def test_local_noise_leaves_nothing_else():
     assert len(held) == 1
     other = Message(RecordDict({"arrays": zero()}), dst_node_id=1, message_type="evaluate")
     other.metadata.__dict__["_message_id"] = "2"
-    with pytest.raises(InputError, match="more than training"):
+    with pytest.raises(InputError, match="message must ask for training"):
         node(other)
     # A replaced update moves two clip norms.
     assert held.plan.invocations[0].sensitivity == 2.0

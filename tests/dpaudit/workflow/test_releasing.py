@@ -334,7 +334,7 @@ EDITS = {
     "a word for a number": (changed((*ROW, "value"), "many"), "a row of 'visits'"),
     "ends that are turned": (lambda r: turned(r["run"]["results"][1]["rows"][0]), "row of 'cost'"),
     "one end": (lambda r: r["run"]["results"][0]["rows"][0].pop("high"), "a row of 'visits'"),
-    "fewer releases": (changed(("run", "ledger", "entries"), 3), "3 releases, and the release 4"),
+    "fewer releases": (changed(("run", "ledger", "entries"), 3), "and the release has 4"),
     "more that is told": (changed(("run", "summary", "releases"), 5), "5 told releases"),
     "other samplers": (
         changed(("run", "ledger", "samplers"), {"opendp 9, exact": 9}),

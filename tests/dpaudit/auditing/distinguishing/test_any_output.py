@@ -347,7 +347,7 @@ def test_what_always_fails_is_an_error_of_the_input():
 
 
 def test_code_that_hardly_ever_answers_is_an_error_of_the_input():
-    with pytest.raises(InputError, match="raises in more than 90% of its runs on both sides"):
+    with pytest.raises(InputError, match="raises an error in over 90% of its runs on both sides"):
         audit(lambda data, rng: 1 // int(rng.random() < 0.03))
 
 

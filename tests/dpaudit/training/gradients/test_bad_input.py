@@ -162,7 +162,7 @@ def half(parameters, example):
             "which only the ledger's own sum bounds",
         ),
         ({"plan": use(Gaussian(1.0), 1e-13)}, "clip norm is 1e-13; it must be between"),
-        ({"plan": use(Gaussian(1.0), count=2, total=6)}, "has 2 releases of a unit among 6"),
+        ({"plan": use(Gaussian(1.0), count=2, total=6)}, "has a unit in 2 of 6 releases"),
         (
             {
                 "plan": use(Gaussian(1.0), about=(ABOUT[0], AddRemove(), ABOUT[2]), total=3),
@@ -172,7 +172,7 @@ def half(parameters, example):
         ),
         (
             {"plan": use(Gaussian(1.0), sampling=PoissonSampling(0.5, rows=3))},
-            "samples rows of users, each by itself",
+            "samples each row of a user separately",
         ),
         (
             {"plan": use(stream(), sampling=CyclicPoissonSampling(0.5, 3))},
@@ -180,7 +180,7 @@ def half(parameters, example):
         ),
         (
             {"plan": use(stream(passes=1))},
-            "declares 1 participations 3 steps apart; .* they are 2",
+            "declares 1 participations 3 steps apart; .* a unit has 2",
         ),
         (
             {"plan": use(Gaussian(1.0), about=(*ABOUT[:2], TrustModel.LOCAL))},
