@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -203,9 +203,16 @@ class Agents:
         self.received: list[int] = []
         self._fitted: tuple[int, Indices] = (0, np.zeros((len(self.numbers), 2), dtype=np.intp))
 
-    def resume(self, choices: Indices, seen: Array) -> None:
-        """Go on from earlier queries and what was observed, (n, k) each, as if made by these."""
-        self.choices, self.seen = choices.copy(), seen.copy()
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What they queried and saw, and where their generators are."""
+        return self.choices, self.seen, [each.bit_generator.state for each in self.generators]
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on from a :attr:`state`."""
+        self.choices, self.seen, drawn = state
+        for generator, each in zip(self.generators, drawn, strict=True):
+            generator.bit_generator.state = each
 
     def act(self, broadcast: Broadcast) -> None:
         """Lines 1 to 9, for iteration t = round + 1 and ω_{t-1} = broadcast.
