@@ -80,14 +80,14 @@ class Federation(Settings):
     """Base of the federated algorithms: fields as in the base class."""
 
     default_data: ClassVar[str] = "synthetic"
+    agents_class: ClassVar[type[Agents]] = Agents
 
-    def team(
-        self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
-    ) -> Agents:
-        """The agents of these numbers (all of them by default) in this process."""
-        chosen = list(range(self.agents) if numbers is None else numbers)
-        generators = [streams.agent(number) for number in chosen]
-        return Agents(AgentModel(self, problem.domain), problem.observe, chosen, generators)
+    def team(self, problem: FederatedProblem, streams: Streams) -> Agents:
+        """All agents in this process."""
+        numbers = range(self.agents)
+        generators = [streams.agent(number) for number in numbers]
+        model = AgentModel(self, problem.domain)
+        return self.agents_class(model, problem.observe, numbers, generators)
 
     def play(self, server: Aggregator, transport: Transport) -> Broadcast:
         """Algorithm 1: every round between server and agents; returns the last broadcast."""
