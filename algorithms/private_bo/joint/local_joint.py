@@ -63,20 +63,12 @@ class PackedStatistics(CentredStatistics):
         rows, columns = np.triu_indices(self.size)
         return self.matrix_weight * np.where(rows == columns, 1.0, math.sqrt(2))
 
-    def encode(self, phi: Array, reward: float) -> Array:
-        """One contribution as a vector: the weighted triangle of φφᵀ, if released, then v φ."""
-        column = self.value(reward) * phi
-        if not self.has_matrix:
-            return column
+    def _joined(self, phi: Array, column: Array) -> Array:
         return np.concatenate([triangle(phi) * self.scale, column])
 
-    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
-        """Undo the weights; the noise is scaled with them."""
-        if not self.has_matrix:
-            return Sums(rounds, total, None, deviation, math.inf)
-        packed, vector = total[: -self.size], total[-self.size :]
-        noise = deviation / self.matrix_weight / math.sqrt(2)
-        return Sums(rounds, vector, symmetric(packed / self.scale, self.size), deviation, noise)
+    def _parted(self, total: Array) -> tuple[Array, Array]:
+        packed = total[: -self.size]
+        return total[-self.size :], symmetric(packed / self.scale, self.size)
 
 
 @dataclass(frozen=True)

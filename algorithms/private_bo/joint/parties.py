@@ -135,11 +135,6 @@ class JointPrivatiser:
         self._period = -1
         self._end = 0
 
-    @property
-    def state_arrays(self) -> int:
-        """How many noise arrays of the size of a contribution are held: the tree's memory."""
-        return self._stream.state_arrays if self._period >= 0 else 0
-
     def sums(self) -> Sums | None:
         """The current parameters, private by themselves (Remark 1); None before the first user.
 

@@ -258,8 +258,9 @@ class CentredStatistics(Statistics):
     def encode(self, phi: Array, reward: float) -> Array:
         """[[wφφᵀ, vφ/√2], [·, 0]], or vφ alone."""
         column = self.value(reward) * phi
-        if not self.has_matrix:
-            return column
+        return self._joined(phi, column) if self.has_matrix else column
+
+    def _joined(self, phi: Array, column: Array) -> Array:
         block = np.zeros(self.shape)
         np.multiply(phi[:, None], phi, out=block[:-1, :-1])  # exactly symmetric
         block[:-1, :-1] *= self.matrix_weight
@@ -284,10 +285,12 @@ class CentredStatistics(Statistics):
         """Undo the weights; the noise is scaled with them."""
         if not self.has_matrix:
             return Sums(rounds, total, None, deviation, math.inf)
-        matrix = total[:-1, :-1] / self.matrix_weight
-        vector = total[:-1, -1] * math.sqrt(2)
         noise = deviation / self.matrix_weight / math.sqrt(2)
-        return Sums(rounds, vector, matrix, deviation, noise)
+        return Sums(rounds, *self._parted(total), deviation, noise)
+
+    def _parted(self, total: Array) -> tuple[Array, Array]:
+        """Vector and matrix."""
+        return total[:-1, -1] * math.sqrt(2), total[:-1, :-1] / self.matrix_weight
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
         own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
     if own is None:
         raise PublicError(
-            f"answer, of type {python_kind(answer)}, is no finite number; an objective must "
-            "return one for each point and user."
+            f"answer, of type {python_kind(answer).__name__}, is no finite number; an objective "
+            "must return one for each point and user."
         )
     if own.ndim != 0:
         raise PublicError("answer is an array; it must be one number.")

@@ -385,6 +385,14 @@ class ReleasedAnswer(Checked):
     value: Finite
     variance: Positive
 
+    @classmethod
+    def of(
+        cls, group: int, value: float, variance: float, answers: tuple[float, float]
+    ) -> ReleasedAnswer:
+        """From value and variance on the scale where the range of answers is [−½, ½]."""
+        low, high = answers
+        return cls(group, low + (value + 0.5) * (high - low), variance * (high - low) ** 2)
+
 
 @dataclass(eq=False)
 class Server:

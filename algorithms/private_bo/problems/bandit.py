@@ -217,9 +217,9 @@ class Noise(Checked, ABC):
         """One draw of the noise."""
 
     @property
-    @abstractmethod
     def bound(self) -> float:
-        """R with |noise| <= R, possibly infinite."""
+        """R with |noise| <= R; infinite where a law has none."""
+        return math.inf
 
     @property
     @abstractmethod
@@ -272,11 +272,6 @@ class StudentNoise(Noise):
     def draw(self, rng: np.random.Generator) -> float:
         """One draw of Student's t."""
         return float(rng.standard_t(self.degrees))
-
-    @property
-    def bound(self) -> float:
-        """Infinite: the law has no bound."""
-        return math.inf
 
     @property
     def second_moment(self) -> float:

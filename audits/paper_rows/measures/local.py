@@ -145,11 +145,6 @@ class SubWeibull(Noise):
         return float(rng.choice([-1.0, 1.0]) * rng.exponential() ** self.theta)
 
     @property
-    def bound(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    @property
     def second_moment(self) -> float:
         """Γ(1 + 2θ)."""
         return math.gamma(1 + 2 * self.theta)
