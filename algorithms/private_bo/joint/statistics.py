@@ -363,19 +363,11 @@ class Belief:
 
 @dataclass(frozen=True)
 class Learner:
-    """The estimator and its constants, all public.
+    """The estimator and its constants, all public: fields as of the algorithm, and these.
 
     Attributes:
-        size: m.
-        steps: T.
-        estimate: how V and θ are made.
-        width: what the bonus is a multiple of.
-        width_multiplier: of the bonus.
-        regularisation: λ.
         reward_variance: ρ², of a value around its mean (¼ at most in a range of length 1).
         prior_variance: of f, in units of the values.
-        confidence: ζ.
-        norm_bound: B of the theorem.
         feature_error: uniform error of the features.
         shift: Λ; None for the norm of the noise of the round.
     """

@@ -52,13 +52,9 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Public facts of a federated study that an agent rests on; see the study.
+    """Public facts of a federated study that an agent rests on, as the study has them.
 
     Attributes:
-        answers: (low, high).
-        deviation: prior deviation of the objective, in units of the range.
-        answer_deviation: of an answer, likewise.
-        exploration: factor on the deviation of a draw.
         entries: how many numbers a report has.
     """
 

@@ -41,8 +41,8 @@ class RewardSource(ABC):
     def respond(self, index: int, rng: np.random.Generator) -> Response:
         """Ask one user about the point ``index``, which the problem has checked."""
 
-    def available(self, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which of the ``size`` points somebody can still be asked about."""
+    def available(self, size: int, answers: int = 1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the ``size`` points have so many answers left."""
         return np.ones(size, dtype=np.bool_)
 
     def reset(self) -> None:  # noqa: B027 - only sources with state override it
