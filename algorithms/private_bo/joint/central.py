@@ -97,23 +97,17 @@ class JointGPUCB(PrivateApproximateGPUCB):
 
     def mechanism(self, steps: int) -> ContinualGaussian:
         """The stream of noise for that many rounds, each of one user: calibrated, or of Lemma 2."""
+        about: dict[str, Any] = {"participations": 1, "fixed_steps": True}
+        about["symmetric"] = self.statistics.has_matrix
         if self.noise is not Noise.TIGHT:
             tree = BinaryTree(steps, release_root=True)
-            return ContinualGaussian(
-                sigma=self._lemma_sigma(steps),
-                factorization=tree,
-                participations=1,
-                fixed_steps=True,
-                symmetric=True,
-            )
+            return ContinualGaussian(sigma=self._lemma_sigma(steps), factorization=tree, **about)
         found = ContinualGaussian.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
             sensitivity=self.statistics.sensitivity,
             factorization=self.continual_noise.factorization(steps),
-            participations=1,
-            fixed_steps=True,
-            symmetric=self.statistics.has_matrix,
+            **about,
         )
         return replace(found, sigma=found.sigma * (1 + _MARGIN))
 
