@@ -346,15 +346,11 @@ def __getattr__(name: str) -> Any:
     if name == "server_app":
         from flwr.serverapp import ServerApp
 
-        from private_bo.federated.flower.app import serve
-
         server_app = ServerApp()
         server_app.main()(serve)
         return server_app
     if name == "client_app":
         from flwr.clientapp import ClientApp
-
-        from private_bo.federated.flower.app import answer, finish
 
         client_app = ClientApp()
         client_app.query()(answer)
