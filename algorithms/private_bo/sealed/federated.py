@@ -92,10 +92,8 @@ class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
             "noise": self.observation_noise,
             "words": list(Streams.of(rng).entropy),
         }
-        broadcast, size = (
-            Broadcast.none_yet(self.regions, self.features),
-            self.regions * self.features,
-        )
+        broadcast = Broadcast.none_yet(self.regions, self.features)
+        size = broadcast.vectors.size
         for t, release in enumerate(self.releases):
             weights = self.public_weights.values[t] / self.rate
             most = float(weights.max()) * limit
