@@ -113,7 +113,8 @@ def study(
         raise InputError(
             f"{trust} trust has no setting {unknown[0]!r}; it has {', '.join(fields)}."
         )
-    return kind(space=space, objective=objective, users=users, epsilon=epsilon, **settings)
+    given: dict[str, Any] = {"space": space, "objective": objective, "users": users}
+    return kind(**given, epsilon=epsilon, **settings)
 
 
 def optimise(
