@@ -1,10 +1,8 @@
 """Federated Thompson sampling with distributed exploration, as subjects (Dai, Low & Jaillet 2021).
 
-Agents optimise objectives of their own. A trusted server averages vectors that describe what they
-have learned, and broadcasts noisy averages, one for each sub-region; what protects an agent is the
-sampling of agents and the noise. :class:`DPFTSDE` is Algorithms 1 and 2, :class:`DPFTS` has one
-region, :class:`FTSDE` and :class:`FTS` have no privacy, and in :class:`PlainTS` agents
-do not communicate.
+What protects an agent is the sampling of agents and the noise. :class:`DPFTSDE` is Algorithms 1
+and 2, :class:`DPFTS` has one region, :class:`FTSDE` and :class:`FTS` have no privacy, and in
+:class:`PlainTS` agents do not communicate.
 
 >>> from dpaudit.ledger import Ledger
 >>> algorithm = DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3)
@@ -469,13 +467,9 @@ class DPFTSDE(Federation, Study):
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Transcripts of all rounds, seen along the canary's direction, all others silent.
 
-        The canary sends S/√P times a public unit vector in every round. What the broadcasts show
-        beside that direction is noise alone, and left out.
-
-        Args:
-            data: ``{"agent": n, "present": whether it sends that or zero}``.
-            size: number of independent transcripts.
-            rng: source of samples and noise.
+        The canary sends S/√P times a public unit vector in every round, or zero, by the data
+        ``{"agent": n, "present": true or false}``. What the broadcasts show beside that direction
+        is noise alone, and left out.
 
         Returns:
             Shape (size, T, P).

@@ -143,12 +143,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
         The other users' contributions are the same on both sides, hence left out. The prefix sums
         of the first stream are weighted by S⁻¹1, with S their noise's covariance over time: the
         sufficient statistic for the canary's contribution, and post-processing of what others see.
-
-        Args:
-            data: the canary, ``{"features": [...], "reward": y}``; features that are left out are
-                0, and the release is that of the others alone.
-            size: number of independent transcripts.
-            rng: source of the noise.
+        The data are the canary, ``{"features": [...], "reward": y}``; features that are left out
+        are 0, and the release is that of the others alone.
 
         Returns:
             Shape (size, k + 1, k + 1) for k features, or (size, k) where no matrix is released.

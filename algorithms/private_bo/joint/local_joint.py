@@ -360,13 +360,9 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         return (pair, *super().audit_pairs())
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What a client with few features sends.
+        """What a client with few features sends, of ``{"features": [...], "reward": y}``.
 
-        Args:
-            data: ``{"features": [...], "reward": y}``; features that are left out are 0, and their
-                entries are noise alone.
-            size: number of independent transcripts.
-            rng: source of the noise.
+        Features that are left out are 0, and their entries are noise alone.
 
         Returns:
             Shape (size, k(k+1)/2 + k) for k features, or (size, k) without a matrix.

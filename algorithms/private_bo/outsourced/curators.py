@@ -1,7 +1,4 @@
-"""Outsourced Bayesian optimisation (Kharkovskii, Dai & Low 2020), and a curator that is private.
-
-A curator owns private rows, a modeller optimises. The curator publishes a transformed copy of all
-rows once; the modeller runs GP-UCB on it, asks for rows by number and is told their outputs.
+"""The curators of outsourced optimisation (Kharkovskii, Dai & Low 2020), one of them with a proof.
 
 :class:`Curator` is the paper's, to the letter. Its privacy theorem is false whenever there are more
 rows than columns: ``reports/outsourced.md`` explains why, and ``audits/outsourced`` shows it.
