@@ -270,9 +270,6 @@ class DPFTSDE(Federation, Study):
         super().__post_init__()
         if self.delta is None and self.agents < 2:
             raise InputError("agents is 1; it must be at least 2, unless delta is given.")
-        self._require_sample()
-
-    def _require_sample(self) -> None:
         expected = self.rate * self.agents
         if expected < 1 - 1e-9:
             raise InputError(

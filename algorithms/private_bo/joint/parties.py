@@ -244,10 +244,3 @@ class JointServer:
         features = self.feature_map(arms)
         arm = int(self.belief.scores(features).argmax())
         return arm, features[arm]
-
-    def mean(self, X: Array) -> Array:
-        """θᵀΦ(x) of the rows of X, (n,): the learnt function, at no further cost (Remark 1).
-
-        In the units of the statistics: rewards scaled and centred where they are.
-        """
-        return np.asarray(self.feature_map(X) @ self.belief.theta)

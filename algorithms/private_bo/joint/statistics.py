@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
 
 import numpy as np
 
@@ -178,10 +177,6 @@ class Encoding(ABC):
             rounds: how many contributions.
             deviation: standard deviation of the noise along every unit vector.
         """
-
-    def narrow(self, size: int) -> Self:
-        """The same for the first features alone, in the same units."""
-        return replace(self, size=size)
 
 
 @dataclass(frozen=True)

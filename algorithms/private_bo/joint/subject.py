@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -384,7 +384,7 @@ class PrivateApproximateGPUCB(Study):
             )
         if (norm := float(np.linalg.norm(phi))) > 1 + 1e-9:
             raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
-        return self.statistics.narrow(len(phi)).encode(phi, self.gate()(data["reward"]))
+        return replace(self.statistics, size=len(phi)).encode(phi, self.gate()(data["reward"]))
 
     def modelled(self) -> Iterator[tuple[dict[str, Any], DecisionProblem]]:
         """A first user with either extreme reward, of whom all others have the only arm as well."""
