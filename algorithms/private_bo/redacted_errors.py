@@ -34,14 +34,10 @@ _OF_A_SCRIPT = 1 << 9
 """Flag of classes that a ``class`` statement made: their names, and modules, are the user's."""
 
 
-def _python_kind(kind: type) -> type:
-    own = (each for each in kind.__mro__ if not each.__flags__ & _OF_A_SCRIPT)
+def python_kind(value: object) -> type:
+    """The nearest class of Python's own: names of others may hold a user's words."""
+    own = (each for each in type(value).__mro__ if not each.__flags__ & _OF_A_SCRIPT)
     return next(each for each in own if each.__module__ == "builtins")
-
-
-def python_kind(value: object) -> str:
-    """The name of the nearest class of Python's own: others may hold a user's words."""
-    return _python_kind(type(value)).__name__
 
 
 class RedactedFunction:
@@ -71,7 +67,7 @@ class RedactedFunction:
         try:
             return self.function(*given)
         except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
-            kind = _python_kind(type(error))
+            kind = python_kind(error)
             place = self._place(error)
         if issubclass(kind, KeyboardInterrupt):
             raise KeyboardInterrupt

@@ -78,13 +78,9 @@ def told(lie: float, own_lie: float) -> float:
 
 
 def _entry(
-    name: str,
-    true_epsilon: float,
-    release: Release,
-    score: Callable[[Floats], Floats],
-    runs: int = 10_000,
+    name: str, true_epsilon: float, release: Release, score: Callable[[Floats], Floats]
 ) -> Entry:
-    return Entry(name, release is _shuffled, CLAIM, SOMEBODY, NOBODY, true_epsilon, runs, release,
+    return Entry(name, release is _shuffled, CLAIM, SOMEBODY, NOBODY, true_epsilon, 10_000, release,
                  _curve, FixedScore(score))  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from audits.catalogue.entry import PURE, Entry
-from dpaudit import AuditPair, Claim
+from dpaudit import AuditPair
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import (
@@ -24,21 +24,13 @@ from dpaudit.mechanisms import (
 )
 
 
-def _row(
-    name: str,
-    mechanism: FiniteMechanism,
-    x: Any,
-    x_prime: Any,
-    true: float,
-    claim: Claim = PURE,
-) -> Entry:
+def _row(name: str, mechanism: FiniteMechanism, x: Any, x_prime: Any, true: float) -> Entry:
     """A row whose outputs are enumerated; it is right if the claim holds."""
 
     def audit() -> AuditRecord:
-        pair = AuditPair(x, x_prime, name)
-        return audit_exact(mechanism, pair, epsilon=claim.epsilon, delta=claim.delta)
+        return audit_exact(mechanism, AuditPair(x, x_prime, name), epsilon=PURE.epsilon)
 
-    return Entry(name, true <= claim.epsilon, claim, x, x_prime, true, exact=audit)
+    return Entry(name, true <= PURE.epsilon, PURE, x, x_prime, true, exact=audit)
 
 
 def sparse(first: float, second: float, *, monotonic: bool = False) -> SparseVector:

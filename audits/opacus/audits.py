@@ -216,22 +216,18 @@ def _told(scores: Any, members: Any, setting: Setting, seed: int) -> float:
     return audit_scores(scores, members, seed=seed, **about).epsilon_lower
 
 
-def measure_trainings(
-    *, seeds: int, canaries: int, guesses: int, paths: Sequence[Any] | None = None
-) -> Iterator[Row]:
+def measure_trainings(*, seeds: int, canaries: int, guesses: int) -> Iterator[Row]:
     """All lines of the table.
 
     Args:
         seeds: of each.
         canaries: with and without, of the audit by gradients.
         guesses: canaries of the audit by losses.
-        paths: private ways to train; all that are installed where not given.
     """
     setting = Setting()
-    if paths is None:
-        paths = (*PATHS, *([JaxPath()] if find_spec("jax_privacy") else []))
+    paths = (*PATHS, *([JaxPath()] if find_spec("jax_privacy") else []), PLAIN)
     for name, network in NETWORKS.items():
-        for path in (*paths, PLAIN):
+        for path in paths:
             if isinstance(path, JaxPath) and name != "CNN":
                 continue
             certified = setting.certified if path is not PLAIN else None

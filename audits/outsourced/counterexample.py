@@ -30,16 +30,13 @@ DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}
 _BRANCH_NORM = 1e5
 
 
-def attack_curator(
-    curator: str, problem: str, epsilon: float, *, releases: int = 20, seed: int = 0
-) -> Certificate:
+def attack_curator(curator: str, problem: str, epsilon: float, *, seed: int = 0) -> Certificate:
     """The certificate of a curator after every attack of this package on one problem.
 
     Args:
         curator: ``Curator`` or ``CertifiedCurator``.
         problem: ``grid``, ``taipei`` or ``loans``.
         epsilon: claimed ε.
-        releases: on each side of the column-space attack.
         seed: of all attacks.
 
     Raises:
@@ -52,7 +49,7 @@ def attack_curator(
     assert isinstance(subject, OutsourcingCurator)
     neighbours = Neighbours.of(problem)
     audits = [
-        column_space_audit(subject, neighbours, releases=releases, seed=seed),
+        column_space_audit(subject, neighbours, seed=seed),
         canary_audit(subject, problem, seed=seed),
     ]
     if isinstance(subject, Curator):

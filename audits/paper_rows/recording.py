@@ -194,11 +194,11 @@ def _trials(experiment: Experiment, label: str, _: Record) -> Record:
     return Cell.of(runs).record
 
 
-def _spot_trial(known: Mapping[str, Experiment], asked: tuple[str, str, int]) -> float | None:
-    """The final regret of a trial; None where the data are missing."""
-    name, label, trial = asked
+def _spot_trial(known: Mapping[str, Experiment], asked: tuple[str, str]) -> float | None:
+    """The final regret of the first trial of a cell; None where the data are missing."""
+    name, label = asked
     try:
-        return float(known[name].run((label,), trial)[label][-1])
+        return float(known[name].run((label,), 0)[label][-1])
     except InputError as error:
         if VARIABLE in str(error):
             return None
@@ -233,25 +233,15 @@ class Spot:
         return abs(self.found - self.recorded) <= self.allowed + rounding
 
 
-def spot_checks(
-    recordings: Mapping[str, Recording], *, workers: int = 1, trial: int = 0
-) -> Iterator[Spot]:
-    """Run one trial of every experiment again, in the cells that it names for this.
-
-    Args:
-        recordings: by the name of the experiment; others are left out.
-        workers: processes.
-        trial: which.
-    """
+def spot_checks(recordings: Mapping[str, Recording], *, workers: int = 1) -> Iterator[Spot]:
+    """Run the first trial of every recorded experiment again, in the cells that it names."""
     known = experiments()
-    jobs = [
-        (name, label, trial) for name in known if name in recordings for label in known[name].spot
-    ]
+    jobs = [(name, label) for name in known if name in recordings for label in known[name].spot]
     runs = in_order(partial(_spot_trial, known), jobs, workers)
-    for (name, label, _), found in zip(jobs, runs, strict=True):
+    for (name, label), found in zip(jobs, runs, strict=True):
         cell = recordings[name].cell(label)
         if label not in known[name].chaotic:
-            yield Spot(name, label, float(cell.final[trial]), found, cell.regret[1])
+            yield Spot(name, label, float(cell.final[0]), found, cell.regret[1])
             continue
         mean, error = cell.regret
         width = float(student_t.isf(_RARE / 2, cell.trials - 1)) * error

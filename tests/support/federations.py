@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit import Ledger
-from private_bo.federated import DPFTSDE, Agents, Broadcast, Report, Server, Streams, synthetic
+from private_bo.federated import (
+    DPFTSDE,
+    AgentModel,
+    Agents,
+    Broadcast,
+    Report,
+    Server,
+    Streams,
+    synthetic,
+)
 from private_bo.federated.dp_fts_de import Federation
 
 SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)
@@ -16,7 +25,9 @@ PROBLEM = synthetic(9, seed=3, points=120)
 
 def acted(federation: Federation, rounds: int, numbers: list[int] | None = None) -> Agents:
     """Agents after the same random broadcasts, with all reports drawn on the way."""
-    agents = federation.team(PROBLEM, Streams((11,)), numbers)
+    chosen = list(range(federation.agents)) if numbers is None else numbers
+    own, model = [Streams((11,)).agent(n) for n in chosen], AgentModel(federation, PROBLEM.domain)
+    agents = Agents(model, PROBLEM.observe, chosen, own)
     rng = np.random.default_rng(5)
     agents.act(Broadcast.none_yet(federation.regions, federation.features))
     agents.reports(0)

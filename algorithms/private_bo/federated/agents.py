@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -154,16 +154,6 @@ class AgentModel:
         """i[x] of every point, (G,)."""
         return region_of_point(self.grid, self.settings.regions)
 
-    @cached_property
-    def agent_regions(self) -> Indices:
-        """i_n of every agent, (N,)."""
-        return region_of_agent(self.settings.agents, self.settings.regions)
-
-    @cached_property
-    def own_share(self) -> Array:
-        """p_t by t, (T + 1,); the first is not used."""
-        return read_only(1.0 - self.settings.reliance.shares(self.settings.rounds))
-
     def best_received(self, broadcast: Broadcast) -> int:
         """Argmax φ(x)ᵀω^(i[x]), the first of equals (line 8)."""
         values = (self.shared @ broadcast.vectors.T)[
@@ -203,22 +193,29 @@ class Agents:
         self.received: list[int] = []
         self._fitted: tuple[int, Indices] = (0, np.zeros((len(self.numbers), 2), dtype=np.intp))
 
-    def resume(self, choices: Indices, seen: Array) -> None:
-        """Go on from earlier queries and what was observed, (n, k) each, as if made by these."""
-        self.choices, self.seen = choices.copy(), seen.copy()
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What they queried and saw, and where their generators are."""
+        return self.choices, self.seen, [each.bit_generator.state for each in self.generators]
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on from a :attr:`state`."""
+        self.choices, self.seen, drawn = state
+        for generator, each in zip(self.generators, drawn, strict=True):
+            generator.bit_generator.state = each
 
     def act(self, broadcast: Broadcast) -> None:
         """Lines 1 to 9, for iteration t = round + 1 and ω_{t-1} = broadcast.
 
         An agent that joins later makes its initial queries first.
         """
-        t = broadcast.round + 1
+        t, settings = broadcast.round + 1, self.model.settings
         if self.choices.shape[1] == 0:  # line 1
             self.query(self.initial_points())  # line 2
         if t == 0:
             return
         r = np.array([generator.random() for generator in self.generators])  # line 4
-        own = r <= self.model.own_share[t]  # line 5
+        own = r <= 1.0 - settings.reliance.shares(settings.rounds)[t]  # line 5
         points = np.full(len(r), self.model.best_received(broadcast))  # lines 7-8
         points[own] = self.own_maxima(np.flatnonzero(own))  # line 6
         self.query(points[:, None])  # line 9
@@ -231,12 +228,12 @@ class Agents:
 
     def initial_points(self) -> Indices:
         """N_init points of each agent's own sub-region, without repetition where it has so many."""
-        model = self.model
-        rows = []
+        model, settings = self.model, self.model.settings
+        regions, rows = region_of_agent(settings.agents, settings.regions), []
         for number, generator in zip(self.numbers, self.generators, strict=True):
-            inside = np.flatnonzero(model.point_regions == model.agent_regions[number])
-            repeat = inside.size < model.settings.initial
-            rows.append(generator.choice(inside, size=model.settings.initial, replace=repeat))
+            inside = np.flatnonzero(model.point_regions == regions[number])
+            repeat = inside.size < settings.initial
+            rows.append(generator.choice(inside, size=settings.initial, replace=repeat))
         return np.array(rows, dtype=np.intp)
 
     def query(self, points: Indices) -> None:

@@ -167,16 +167,12 @@ class Server(Aggregator):
         """
         t = self._next(turn)
         vectors = self.accepted(t, reports)
-        sample = self.subsampled(t)  # line 6
+        names = [f"agent {n}" for n in range(self.weights.agents)]
+        sample = self.ledger.sample(names, at=self.releases[t].at)  # line 6; it may be empty
         total = self.aggregate(t, {n: vectors[n] for n in sample if n in vectors})
         release = self.releases[t]
         noisy = self.ledger.release(release.mechanism, total.ravel(), at=release.at)  # line 11
         return Broadcast(t, np.asarray(noisy).reshape(total.shape))  # line 12
-
-    def subsampled(self, turn: int) -> list[int]:
-        """S_t, in ascending order; it may be empty under Poisson sampling."""
-        names = [f"agent {n}" for n in range(self.weights.agents)]
-        return self.ledger.sample(names, at=self.releases[turn].at)
 
     def aggregate(self, turn: int, vectors: Mapping[int, Array]) -> Array:
         """Σ_n (φ_n^(i)/q) ω̂_n over the sampled, for all sub-regions i at once, (P, M)."""

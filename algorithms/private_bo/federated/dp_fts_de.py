@@ -1,10 +1,8 @@
 """Federated Thompson sampling with distributed exploration, as subjects (Dai, Low & Jaillet 2021).
 
-Agents optimise objectives of their own. A trusted server averages vectors that describe what they
-have learned, and broadcasts noisy averages, one for each sub-region; what protects an agent is the
-sampling of agents and the noise. :class:`DPFTSDE` is Algorithms 1 and 2, :class:`DPFTS` has one
-region, :class:`FTSDE` and :class:`FTS` have no privacy, and in :class:`PlainTS` agents
-do not communicate.
+What protects an agent is the sampling of agents and the noise. :class:`DPFTSDE` is Algorithms 1
+and 2, :class:`DPFTS` has one region, :class:`FTSDE` and :class:`FTS` have no privacy, and in
+:class:`PlainTS` agents do not communicate.
 
 >>> from dpaudit.ledger import Ledger
 >>> algorithm = DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3)
@@ -80,14 +78,14 @@ class Federation(Settings):
     """Base of the federated algorithms: fields as in the base class."""
 
     default_data: ClassVar[str] = "synthetic"
+    agents_class: ClassVar[type[Agents]] = Agents
 
-    def team(
-        self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
-    ) -> Agents:
-        """The agents of these numbers (all of them by default) in this process."""
-        chosen = list(range(self.agents) if numbers is None else numbers)
-        generators = [streams.agent(number) for number in chosen]
-        return Agents(AgentModel(self, problem.domain), problem.observe, chosen, generators)
+    def team(self, problem: FederatedProblem, streams: Streams) -> Agents:
+        """All agents in this process."""
+        numbers = range(self.agents)
+        generators = [streams.agent(number) for number in numbers]
+        model = AgentModel(self, problem.domain)
+        return self.agents_class(model, problem.observe, numbers, generators)
 
     def play(self, server: Aggregator, transport: Transport) -> Broadcast:
         """Algorithm 1: every round between server and agents; returns the last broadcast."""
@@ -156,12 +154,7 @@ def simple_regret(problem: FederatedProblem, agents: Agents, initial: int) -> Ar
 
     The first column is after the initial points. Values are without noise.
     """
-    found = np.array(
-        [
-            [problem.value(agent, int(point)) for point in row]
-            for agent, row in enumerate(agents.choices)
-        ]
-    )
+    found = np.take_along_axis(problem.table, agents.choices, axis=1)
     best = np.maximum.accumulate(found, axis=1)[:, initial - 1 :]
     return np.asarray(problem.optimum[:, None] - best)
 
@@ -277,9 +270,6 @@ class DPFTSDE(Federation, Study):
         super().__post_init__()
         if self.delta is None and self.agents < 2:
             raise InputError("agents is 1; it must be at least 2, unless delta is given.")
-        self._require_sample()
-
-    def _require_sample(self) -> None:
         expected = self.rate * self.agents
         if expected < 1 - 1e-9:
             raise InputError(
@@ -474,13 +464,9 @@ class DPFTSDE(Federation, Study):
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Transcripts of all rounds, seen along the canary's direction, all others silent.
 
-        The canary sends S/√P times a public unit vector in every round. What the broadcasts show
-        beside that direction is noise alone, and left out.
-
-        Args:
-            data: ``{"agent": n, "present": whether it sends that or zero}``.
-            size: number of independent transcripts.
-            rng: source of samples and noise.
+        The canary sends S/√P times a public unit vector in every round, or zero, by the data
+        ``{"agent": n, "present": true or false}``. What the broadcasts show beside that direction
+        is noise alone, and left out.
 
         Returns:
             Shape (size, T, P).

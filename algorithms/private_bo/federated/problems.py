@@ -228,24 +228,14 @@ class FederatedProblem(Checked):
         processors where that is costly.
         """
         costly = any(isinstance(each, TunedObjective) for each in self.objectives)
-        return read_only(np.stack(self._rows((os.cpu_count() or 1) if costly else 1)))
+        workers = (os.cpu_count() or 1) if costly else 1
+        asked = ((each,) for each in self.objectives)
+        return read_only(np.stack(in_parallel(_values_of, asked, workers)))
 
     @cached_property
     def optimum(self) -> Array:
         """The largest value of each agent's objective on the grid, (N,)."""
         return read_only(self.table.max(axis=1))
-
-    def evaluated(self, workers: int = 1) -> FederatedProblem:
-        """The same problem with every value computed, for many runs.
-
-        Args:
-            workers: processes; the values do not depend on them.
-        """
-        jobs = validate.integer_at_least(1, workers=workers)
-        return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
-
-    def _rows(self, workers: int) -> list[Array]:
-        return in_parallel(_values_of, ((each,) for each in self.objectives), workers)
 
     def _objective(self, agent: int) -> Objective:
         return self.objectives[validate.integer_at_least(0, self.agents - 1, agent=agent)]

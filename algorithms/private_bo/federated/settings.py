@@ -144,14 +144,9 @@ class Weights(Checked):
         """N, the number of agents."""
         return int(self.values.shape[2])
 
-    @property
-    def largest(self) -> Array:
-        """φ_max of each round, (T,)."""
-        return np.asarray(self.values.max(axis=(1, 2)))
-
     def paper_sensitivity(self, clip: float, rate: float) -> Array:
         """φ_max S/q of each round, (T,): the paper's bound (Section 3.3)."""
-        return np.asarray(self.largest * (clip / rate) * _UP)
+        return np.asarray(self.values.max(axis=(1, 2)) * (clip / rate) * _UP)
 
     def true_sensitivity(self, clip: float, rate: float) -> Array:
         """max_n (S/(q√P)) √(Σ_i φ_n^(i)²) of each round, (T,).

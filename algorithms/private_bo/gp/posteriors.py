@@ -110,11 +110,6 @@ class FinitePosterior(ABC):
         """Posterior covariance, (n, n): read-only, and later updates may change it."""
 
     @property
-    def observations(self) -> int:
-        """The number of observations t."""
-        return self._observations
-
-    @property
     def information_gain(self) -> float:
         """½ ln det(I + K_t/λ) in nats, as the running sum of ½ ln(1 + σ²_{t-1}(x_t)/λ)."""
         return self._information_gain

@@ -97,23 +97,17 @@ class JointGPUCB(PrivateApproximateGPUCB):
 
     def mechanism(self, steps: int) -> ContinualGaussian:
         """The stream of noise for that many rounds, each of one user: calibrated, or of Lemma 2."""
+        about: dict[str, Any] = {"participations": 1, "fixed_steps": True}
+        about["symmetric"] = self.statistics.has_matrix
         if self.noise is not Noise.TIGHT:
             tree = BinaryTree(steps, release_root=True)
-            return ContinualGaussian(
-                sigma=self._lemma_sigma(steps),
-                factorization=tree,
-                participations=1,
-                fixed_steps=True,
-                symmetric=True,
-            )
+            return ContinualGaussian(sigma=self._lemma_sigma(steps), factorization=tree, **about)
         found = ContinualGaussian.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
             sensitivity=self.statistics.sensitivity,
             factorization=self.continual_noise.factorization(steps),
-            participations=1,
-            fixed_steps=True,
-            symmetric=self.statistics.has_matrix,
+            **about,
         )
         return replace(found, sigma=found.sigma * (1 + _MARGIN))
 
@@ -149,12 +143,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
         The other users' contributions are the same on both sides, hence left out. The prefix sums
         of the first stream are weighted by S⁻¹1, with S their noise's covariance over time: the
         sufficient statistic for the canary's contribution, and post-processing of what others see.
-
-        Args:
-            data: the canary, ``{"features": [...], "reward": y}``; features that are left out are
-                0, and the release is that of the others alone.
-            size: number of independent transcripts.
-            rng: source of the noise.
+        The data are the canary, ``{"features": [...], "reward": y}``; features that are left out
+        are 0, and the release is that of the others alone.
 
         Returns:
             Shape (size, k + 1, k + 1) for k features, or (size, k) where no matrix is released.

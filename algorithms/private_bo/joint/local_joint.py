@@ -63,20 +63,12 @@ class PackedStatistics(CentredStatistics):
         rows, columns = np.triu_indices(self.size)
         return self.matrix_weight * np.where(rows == columns, 1.0, math.sqrt(2))
 
-    def encode(self, phi: Array, reward: float) -> Array:
-        """One contribution as a vector: the weighted triangle of φφᵀ, if released, then v φ."""
-        column = self.value(reward) * phi
-        if not self.has_matrix:
-            return column
+    def _joined(self, phi: Array, column: Array) -> Array:
         return np.concatenate([triangle(phi) * self.scale, column])
 
-    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
-        """Undo the weights; the noise is scaled with them."""
-        if not self.has_matrix:
-            return Sums(rounds, total, None, deviation, math.inf)
-        packed, vector = total[: -self.size], total[-self.size :]
-        noise = deviation / self.matrix_weight / math.sqrt(2)
-        return Sums(rounds, vector, symmetric(packed / self.scale, self.size), deviation, noise)
+    def _parted(self, total: Array) -> tuple[Array, Array]:
+        packed = total[: -self.size]
+        return total[-self.size :], symmetric(packed / self.scale, self.size)
 
 
 @dataclass(frozen=True)
@@ -368,13 +360,9 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         return (pair, *super().audit_pairs())
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What a client with few features sends.
+        """What a client with few features sends, of ``{"features": [...], "reward": y}``.
 
-        Args:
-            data: ``{"features": [...], "reward": y}``; features that are left out are 0, and their
-                entries are noise alone.
-            size: number of independent transcripts.
-            rng: source of the noise.
+        Features that are left out are 0, and their entries are noise alone.
 
         Returns:
             Shape (size, k(k+1)/2 + k) for k features, or (size, k) without a matrix.

@@ -135,11 +135,6 @@ class JointPrivatiser:
         self._period = -1
         self._end = 0
 
-    @property
-    def state_arrays(self) -> int:
-        """How many noise arrays of the size of a contribution are held: the tree's memory."""
-        return self._stream.state_arrays if self._period >= 0 else 0
-
     def sums(self) -> Sums | None:
         """The current parameters, private by themselves (Remark 1); None before the first user.
 
@@ -249,10 +244,3 @@ class JointServer:
         features = self.feature_map(arms)
         arm = int(self.belief.scores(features).argmax())
         return arm, features[arm]
-
-    def mean(self, X: Array) -> Array:
-        """θᵀΦ(x) of the rows of X, (n,): the learnt function, at no further cost (Remark 1).
-
-        In the units of the statistics: rewards scaled and centred where they are.
-        """
-        return np.asarray(self.feature_map(X) @ self.belief.theta)

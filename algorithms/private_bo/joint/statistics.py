@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
 
 import numpy as np
 
@@ -179,10 +178,6 @@ class Encoding(ABC):
             deviation: standard deviation of the noise along every unit vector.
         """
 
-    def narrow(self, size: int) -> Self:
-        """The same for the first features alone, in the same units."""
-        return replace(self, size=size)
-
 
 @dataclass(frozen=True)
 class Statistics(Checked, Encoding):
@@ -258,8 +253,9 @@ class CentredStatistics(Statistics):
     def encode(self, phi: Array, reward: float) -> Array:
         """[[wφφᵀ, vφ/√2], [·, 0]], or vφ alone."""
         column = self.value(reward) * phi
-        if not self.has_matrix:
-            return column
+        return self._joined(phi, column) if self.has_matrix else column
+
+    def _joined(self, phi: Array, column: Array) -> Array:
         block = np.zeros(self.shape)
         np.multiply(phi[:, None], phi, out=block[:-1, :-1])  # exactly symmetric
         block[:-1, :-1] *= self.matrix_weight
@@ -284,10 +280,12 @@ class CentredStatistics(Statistics):
         """Undo the weights; the noise is scaled with them."""
         if not self.has_matrix:
             return Sums(rounds, total, None, deviation, math.inf)
-        matrix = total[:-1, :-1] / self.matrix_weight
-        vector = total[:-1, -1] * math.sqrt(2)
         noise = deviation / self.matrix_weight / math.sqrt(2)
-        return Sums(rounds, vector, matrix, deviation, noise)
+        return Sums(rounds, *self._parted(total), deviation, noise)
+
+    def _parted(self, total: Array) -> tuple[Array, Array]:
+        """Vector and matrix."""
+        return total[:-1, -1] * math.sqrt(2), total[:-1, :-1] / self.matrix_weight
 
 
 @dataclass(frozen=True)
@@ -360,19 +358,11 @@ class Belief:
 
 @dataclass(frozen=True)
 class Learner:
-    """The estimator and its constants, all public.
+    """The estimator and its constants, all public: fields as of the algorithm, and these.
 
     Attributes:
-        size: m.
-        steps: T.
-        estimate: how V and θ are made.
-        width: what the bonus is a multiple of.
-        width_multiplier: of the bonus.
-        regularisation: λ.
         reward_variance: ρ², of a value around its mean (¼ at most in a range of length 1).
         prior_variance: of f, in units of the values.
-        confidence: ζ.
-        norm_bound: B of the theorem.
         feature_error: uniform error of the features.
         shift: Λ; None for the norm of the noise of the round.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -129,15 +129,16 @@ class ReplacedUser(DecisionProblem):
         return np.full(len(self.own), self.answer) if turn == self.turn else super().means(turn)
 
 
-def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> DecisionProblem:
+_ARMS = 25
+
+
+def bump(rng: np.random.Generator, steps: int) -> DecisionProblem:
     """The synthetic problem of Section 6.1.
 
     f = Σ_{i<=4} a_i k(x_i, ·) with k the squared exponential, l = 1, x_i uniform in the ball of
     radius 2 and ‖a‖₁ = 1, drawn again until max f >= 0.8. Each round has one arm with f >= 0.8,
-    uniform among such points, and others with f <= 0.6. Rewards are Bernoulli(f).
+    uniform among such points, and 24 others with f <= 0.6. Rewards are Bernoulli(f).
     """
-    steps = validate.integer_at_least(1, steps=steps)
-    arms = validate.integer_at_least(1, arms=arms)
     ball, kernel = Ball(2.0, 2), SquaredExponential(1.0)
     scan = ball.lattice(0.1)
     while True:
@@ -156,10 +157,10 @@ def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> Decisio
         values = f(points)
         good = np.concatenate([good, points[values >= 0.8]])
         bad = np.concatenate([bad, points[values <= 0.6]])
-    chosen = bad[rng.integers(len(bad), size=(steps, arms))]
-    place = rng.integers(arms, size=steps)
+    chosen = bad[rng.integers(len(bad), size=(steps, _ARMS))]
+    place = rng.integers(_ARMS, size=steps)
     chosen[np.arange(steps), place] = good[rng.integers(len(good), size=steps)]
-    table = f(chosen.reshape(-1, 2)).reshape(steps, arms)
+    table = f(chosen.reshape(-1, 2)).reshape(steps, _ARMS)
     return DecisionProblem("bump", chosen, table, rng.uniform(size=steps))
 
 
@@ -211,19 +212,13 @@ BENCHMARKS = {
 """The functions of Table 1."""
 
 
-def benchmark(
-    name: str, rng: np.random.Generator, steps: int = 10_000, arms: int = 25, noise: float = 0.1
-) -> DecisionProblem:
-    """A function of Table 1: every round has ``arms`` uniform points, and normal noise."""
-    if name not in BENCHMARKS:
-        raise InputError(f"name is {name!r}; it must be one of {', '.join(BENCHMARKS)}.")
-    steps = validate.integer_at_least(1, steps=steps)
-    arms = validate.integer_at_least(1, arms=arms)
+def benchmark(name: str, rng: np.random.Generator, steps: int) -> DecisionProblem:
+    """A function of Table 1: every round has 25 uniform points, and normal noise of 0.1."""
     function = BENCHMARKS[name]
-    points = function.domain.sample(steps * arms, rng)
-    table = function(points).reshape(steps, arms)
-    shape = (steps, arms, function.dimension)
-    errors = rng.normal(scale=validate.positive(noise=noise), size=steps)
+    points = function.domain.sample(steps * _ARMS, rng)
+    table = function(points).reshape(steps, _ARMS)
+    shape = (steps, _ARMS, function.dimension)
+    errors = rng.normal(scale=0.1, size=steps)
     return DecisionProblem(name, points.reshape(shape), table, errors, bernoulli=False)
 
 
@@ -389,7 +384,7 @@ class PrivateApproximateGPUCB(Study):
             )
         if (norm := float(np.linalg.norm(phi))) > 1 + 1e-9:
             raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
-        return self.statistics.narrow(len(phi)).encode(phi, self.gate()(data["reward"]))
+        return replace(self.statistics, size=len(phi)).encode(phi, self.gate()(data["reward"]))
 
     def modelled(self) -> Iterator[tuple[dict[str, Any], DecisionProblem]]:
         """A first user with either extreme reward, of whom all others have the only arm as well."""

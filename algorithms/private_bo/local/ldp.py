@@ -188,12 +188,7 @@ class LocalAnswers(Study):
         return reward if self.answers_per_user == 1 else [reward] * self.answers_per_user
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What one user's answers look like, ``size`` times.
-
-        Args:
-            data: the user's reward, or the list of all ``answers_per_user`` rewards.
-            size: number of independent transcripts.
-            rng: source of the noise.
+        """What one user's answers look like: of a reward, or of ``answers_per_user`` of them.
 
         Returns:
             Shape (size,), or (size, answers_per_user) if there are several answers.

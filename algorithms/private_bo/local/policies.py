@@ -34,7 +34,7 @@ from private_bo.gp import (
     oversampling,
 )
 from private_bo.gp.types import Array, Indices, single_threaded
-from private_bo.problems import Arms, BanditProblem, RealSellers, RewardSource
+from private_bo.problems import Arms, BanditProblem, RewardSource
 
 
 def theorem_plays_per_epoch(horizon: int, confidence: float) -> int:
@@ -283,23 +283,13 @@ class Users:
         """
         if self._unlimited:
             return int(scores.argmax())
-        playable = self._playable()
+        playable = self.problem.rewards.available(self.problem.domain.size, self.plays)
         if not playable.any():
             raise InputError(
                 f"steps is too large for {self.problem.name!r}: after {len(self._choices)} answers "
                 f"no point has {self.plays} more; it must be smaller."
             )
         return int(np.where(playable, scores, -np.inf).argmax())
-
-    def _playable(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which points have ``plays`` users left."""
-        available = self.problem.available
-        source = self.problem.rewards
-        if self.plays == 1 or not isinstance(source, RealSellers):
-            return available
-        answers = np.array([len(sales) for sales in source.sellers]) * source.answers_per_user
-        asked = np.bincount(np.array(self._choices, dtype=np.intp), minlength=answers.size)
-        return np.asarray(available & (answers - asked >= self.plays))
 
     def ask(self, index: int) -> float:
         """One user's response about a point, after the channel."""

@@ -1,7 +1,4 @@
-"""Outsourced Bayesian optimisation (Kharkovskii, Dai & Low 2020), and a curator that is private.
-
-A curator owns private rows, a modeller optimises. The curator publishes a transformed copy of all
-rows once; the modeller runs GP-UCB on it, asks for rows by number and is told their outputs.
+"""The curators of outsourced optimisation (Kharkovskii, Dai & Low 2020), one of them with a proof.
 
 :class:`Curator` is the paper's, to the letter. Its privacy theorem is false whenever there are more
 rows than columns: ``reports/outsourced.md`` explains why, and ``audits/outsourced`` shows it.
@@ -183,17 +180,19 @@ class OutsourcingCurator(Study):
         require_memory(len(matrix), self.dimension)
         return matrix
 
-    @abstractmethod
     def publish(self, rows: Any, ledger: Ledger) -> Release:
-        """Check the private rows and release them through the ledger.
-
-        Args:
-            rows: X (n, d).
-            ledger: a ledger of :meth:`plan`.
+        """Check the private rows X (n, d) and release them through a ledger of :meth:`plan`.
 
         Raises:
             InputError: if a check fails; nothing has been released then.
         """
+        value = self.value(self.checked(rows))
+        released = ledger.release(self.mechanism, value, at=RELEASE)
+        return Release(np.asarray(released), self.noise_variance)
+
+    def value(self, rows: Array) -> Array:
+        """What the mechanism is given of checked rows."""
+        return rows
 
     def desk(self, size: int, measure: Query, ledger: Ledger) -> AnswerDesk:
         """The counter at which a modeller asks for outputs.
@@ -379,12 +378,8 @@ class Curator(OutsourcingCurator):
         X = centred(rows)  # line 2
         X = inflate_singular_values(X, self.omega)  # lines 4-6 and 8-9
         d, r = X.shape[1], self.dimension
-        return lambda rng: X @ (rng.standard_normal((d, r)) / math.sqrt(r))  # lines 3, 7 and 10
-
-    def publish(self, rows: Any, ledger: Ledger) -> Release:
-        """Release Z = X̃ M/√r (line 12)."""
-        released = ledger.release(self.mechanism, rows, at=RELEASE)
-        return Release(np.asarray(released))
+        # Lines 3, 7 and 10; line 12 publishes it.
+        return lambda rng: X @ (rng.standard_normal((d, r)) / math.sqrt(r))
 
     def findings(self) -> tuple[Finding, ...]:
         """The two leaks of the algorithm, the scaling of the inputs, and outputs in the clear."""
@@ -538,9 +533,3 @@ class CertifiedCurator(OutsourcingCurator):
         """X P + noise, with noise drawn anew each time."""
         mechanism, value = self.mechanism, self.value(rows)
         return lambda rng: np.asarray(mechanism.release(value, rng))
-
-    def publish(self, rows: Any, ledger: Ledger) -> Release:
-        """Release X P + noise."""
-        value = self.value(self.checked(rows))
-        released = ledger.release(self.mechanism, value, at=RELEASE)
-        return Release(np.asarray(released), self.noise_variance)

@@ -248,16 +248,12 @@ class Belief:
         self.outputs.append(value)
         self.posterior.update(row, (value - self.model.mean) / math.sqrt(self._smooth))
 
-    def under(self, model: Hyperparameters) -> Belief:
-        """What follows from the same outputs under other hyperparameters."""
-        other = Belief(self._inputs, model)
+    def refitted(self) -> Belief:
+        """What follows from the same outputs under the likeliest hyperparameters."""
+        other = Belief(self._inputs, most_likely(self._inputs, self.rows, self.outputs))
         for row, output in zip(self.rows, self.outputs, strict=True):
             other.learn(row, output)
         return other
-
-    def refitted(self) -> Belief:
-        """The same under the likeliest hyperparameters."""
-        return self.under(most_likely(self._inputs, self.rows, self.outputs))
 
     def scores(self, width: float) -> Array:
         """μ̃(z) + width · σ̃(z) of every row, but for a scale and a constant."""

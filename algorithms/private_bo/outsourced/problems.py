@@ -221,8 +221,8 @@ class OutsourcedProblem(Checked):
         return np.asarray(self.f.max() - np.maximum.accumulate(self.f[chosen]))
 
 
-def scale_to_norm(rows: Array, norm: float = NORM) -> Array:
-    """Centre the columns, then scale all rows to a largest norm, as the paper does.
+def scale_to_norm(rows: Array) -> Array:
+    """Centre the columns, then scale all rows to a largest norm of 25, as the paper does.
 
     Both steps use statistics of the rows themselves. (The other order halves σ_min.)
     """
@@ -230,7 +230,7 @@ def scale_to_norm(rows: Array, norm: float = NORM) -> Array:
     largest = float(np.sqrt(np.einsum("ij,ij->i", middle, middle)).max())
     if largest == 0.0:
         raise InputError("rows are all equal; at least two must differ.")
-    return np.asarray(middle * (norm / largest))
+    return np.asarray(middle * (NORM / largest))
 
 
 def grid_rows(per_axis: int = 100) -> Array:

@@ -38,8 +38,8 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
         own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
     if own is None:
         raise PublicError(
-            f"answer, of type {python_kind(answer)}, is no finite number; an objective must "
-            "return one for each point and user."
+            f"answer, of type {python_kind(answer).__name__}, is no finite number; an objective "
+            "must return one for each point and user."
         )
     if own.ndim != 0:
         raise PublicError("answer is an array; it must be one number.")
@@ -52,13 +52,9 @@ def scale_answer(answer: Any, span: tuple[float, float]) -> float:
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Public facts of a federated study that an agent rests on; see the study.
+    """Public facts of a federated study that an agent rests on, as the study has them.
 
     Attributes:
-        answers: (low, high).
-        deviation: prior deviation of the objective, in units of the range.
-        answer_deviation: of an answer, likewise.
-        exploration: factor on the deviation of a draw.
         entries: how many numbers a report has.
     """
 

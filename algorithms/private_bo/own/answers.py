@@ -132,9 +132,8 @@ class LocalStudy(AnsweringStudy):
 
     def read(self, question: Question, level: int) -> ReleasedAnswer:
         """What a released level says of the point of a question."""
-        low, high = self.answers
-        value = low + (self.levels.value(level) + 0.5) * (high - low)
-        return ReleasedAnswer(question.group, value, self.variance * (high - low) ** 2)
+        value = self.levels.value(level)
+        return ReleasedAnswer.of(question.group, value, self.variance, self.answers)
 
     def device(self, user: str, ledger: Any, rng: np.random.Generator) -> Device:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
@@ -269,10 +268,8 @@ class JointStudy(AnsweringStudy):
 
     def released(self, group: int, noisy: float) -> ReleasedAnswer:
         """What a group's noisy sum says of its point."""
-        size, (low, high) = len(self.members(group)), self.answers
-        spread = self._variance(size)
-        value = low + (noisy / size + 0.5) * (high - low)
-        return ReleasedAnswer(group, value, spread * (high - low) ** 2)
+        size = len(self.members(group))
+        return ReleasedAnswer.of(group, noisy / size, self._variance(size), self.answers)
 
     def _variance(self, size: int) -> float:
         """Of the noisy mean of so many users about the objective, scaled."""

@@ -108,12 +108,12 @@ def study(
     if kind is None:
         known = ", ".join(_STUDIES)
         raise InputError(f"trust is {validate.shown(trust)}; it must be one of {known}.")
-    given: dict[str, Any] = {"space": space, "objective": objective, "users": users}
     fields = kind.__dataclass_fields__
     if unknown := sorted(settings.keys() - fields.keys()):
         raise InputError(
             f"{trust} trust has no setting {unknown[0]!r}; it has {', '.join(fields)}."
         )
+    given: dict[str, Any] = {"space": space, "objective": objective, "users": users}
     return kind(**given, epsilon=epsilon, **settings)
 
 

@@ -184,7 +184,7 @@ class LocalJointServer(Server):
     def tell(self, report: Report) -> None:  # type: ignore[override]
         """Count a report."""
         validate.instance(Report, report=report)
-        levels, (low, high) = self.levels, self.answers
+        levels = self.levels
         validate.integer_at_least(0, levels.law.k - 1, level=report.level)
         self.require_waiting(report.group)
         self._told.add(report.group)
@@ -196,7 +196,5 @@ class LocalJointServer(Server):
         value, point = levels.value(report.level), self._points[report.group]
         for each, belief in zip(self.maps, self._beliefs, strict=True):
             belief.observe(share * each(point[None])[0], value, variance)
-        wide = high - low
-        self.trace.append(
-            (point, ReleasedAnswer(report.group, low + (value + 0.5) * wide, variance * wide**2))
-        )
+        released = ReleasedAnswer.of(report.group, value, variance, self.answers)
+        self.trace.append((point, released))

@@ -248,11 +248,8 @@ class OutsourcedModeller:
             raise InputError(
                 f"row is {row!r}; it must be one that was asked for and has no output yet."
             )
-        low, high = self.answers
         value = validate.finite(value=value)
-        found = ReleasedAnswer(
-            row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2
-        )
+        found = ReleasedAnswer.of(row, value, self.noise, self.answers)
         self.told.append(row)
         self._known.learn(row, value)
         self.trace.append(found)

@@ -385,6 +385,14 @@ class ReleasedAnswer(Checked):
     value: Finite
     variance: Positive
 
+    @classmethod
+    def of(
+        cls, group: int, value: float, variance: float, answers: tuple[float, float]
+    ) -> ReleasedAnswer:
+        """From value and variance on the scale where the range of answers is [−½, ½]."""
+        low, high = answers
+        return cls(group, low + (value + 0.5) * (high - low), variance * (high - low) ** 2)
+
 
 @dataclass(eq=False)
 class Server:
@@ -430,7 +438,7 @@ class Server:
         """
         if self._asked >= self.users:
             raise InputError(f"users is {self.users}, and all have been asked; declare more.")
-        if self.begins():
+        if self._asked % self.group_size == 0:  # about another point than the one before
             best = self.best_map
             factor = max(self.exploration, 1 - self._asked / self.users)
             self.drawn = self._beliefs[best].draw(self.rng, factor)
@@ -438,10 +446,6 @@ class Server:
         self._asked += 1
         group = len(self._points) - 1
         return Question(self._asked - 1, group, self._points[group])
-
-    def begins(self) -> bool:
-        """Whether the next question is about another point than the one before."""
-        return self._asked % self.group_size == 0
 
     def tell(self, released: ReleasedAnswer) -> None:
         """Learn from a release, in whatever order they come.

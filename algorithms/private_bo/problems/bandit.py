@@ -41,8 +41,8 @@ class RewardSource(ABC):
     def respond(self, index: int, rng: np.random.Generator) -> Response:
         """Ask one user about the point ``index``, which the problem has checked."""
 
-    def available(self, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which of the ``size`` points somebody can still be asked about."""
+    def available(self, size: int, answers: int = 1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the ``size`` points have so many answers left."""
         return np.ones(size, dtype=np.bool_)
 
     def reset(self) -> None:  # noqa: B027 - only sources with state override it
@@ -217,9 +217,9 @@ class Noise(Checked, ABC):
         """One draw of the noise."""
 
     @property
-    @abstractmethod
     def bound(self) -> float:
-        """R with |noise| <= R, possibly infinite."""
+        """R with |noise| <= R; infinite where a law has none."""
+        return math.inf
 
     @property
     @abstractmethod
@@ -272,11 +272,6 @@ class StudentNoise(Noise):
     def draw(self, rng: np.random.Generator) -> float:
         """One draw of Student's t."""
         return float(rng.standard_t(self.degrees))
-
-    @property
-    def bound(self) -> float:
-        """Infinite: the law has no bound."""
-        return math.inf
 
     @property
     def second_moment(self) -> float:

@@ -149,9 +149,9 @@ class RealSellers(Checked, RewardSource):
         sale = waiting.pop(int(rng.integers(len(waiting))))
         return Response(sale.seller, sale.reward)
 
-    def available(self, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which neighbourhoods have a seller left to ask."""
-        return np.array([bool(waiting) for waiting in self._waiting[:size]], dtype=np.bool_)
+    def available(self, size: int, answers: int = 1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which neighbourhoods have so many answers left."""
+        return np.array([len(left) >= answers for left in self._waiting[:size]], dtype=np.bool_)
 
     def reset(self) -> None:
         """Give every seller all answers back."""

@@ -56,12 +56,11 @@ def take_part(
 
     agent = Agents(known, observe, [number], [Streams(tuple(words)).agent(number)])
     if earlier:
-        choices, seen, agent.generators[0].bit_generator.state = earlier
-        agent.resume(choices, seen)
+        agent.resume(*earlier)
     agent.act(Broadcast(turn - 1, received))
     shortened = clip_to_norm(agent.shared_draws()[0], limit)
-    kept = (agent.choices, agent.seen, agent.generators[0].bit_generator.state)
-    return np.outer(weights[:, number], shortened).ravel().tolist(), (number, values, *kept)
+    sent = np.outer(weights[:, number], shortened).ravel().tolist()
+    return sent, (number, values, agent.state)
 
 
 def _joined(records: Mapping[str, Sequence[Any]], size: int) -> tuple[int, Any]:

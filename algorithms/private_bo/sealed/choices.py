@@ -43,7 +43,7 @@ def choose(
     """
     phi_of: FeatureMap = unpacked(features)
     phi = phi_of(np.array([records[name] for name in coordinates], dtype=float).T)
-    arm = _best(phi, theta, root)
+    arm = int((phi @ theta + np.linalg.norm(phi @ root, axis=1)).argmax())
     return [*phi[arm].tolist(), _scaled(float(records["reward"][arm]), rewards)]
 
 
@@ -82,10 +82,6 @@ def choose_level(
     answer = float(function_of(objective)(records, rng, points[chosen].tolist()))
     above = sum(_scaled(answer, answers) > each for each in thresholds)
     return float(1 + above) if near < share else 0.0
-
-
-def _best(phi: Any, theta: Any, root: Any) -> int:
-    return int((phi @ theta + np.linalg.norm(phi @ root, axis=1)).argmax())
 
 
 def _scaled(value: float, span: Sequence[float]) -> float:

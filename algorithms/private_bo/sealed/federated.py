@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -92,10 +92,8 @@ class DPFTSDE(SealedStudy, dp_fts_de.DPFTSDE):
             "noise": self.observation_noise,
             "words": list(Streams.of(rng).entropy),
         }
-        broadcast, size = (
-            Broadcast.none_yet(self.regions, self.features),
-            self.regions * self.features,
-        )
+        broadcast = Broadcast.none_yet(self.regions, self.features)
+        size = broadcast.vectors.size
         for t, release in enumerate(self.releases):
             weights = self.public_weights.values[t] / self.rate
             most = float(weights.max()) * limit
@@ -142,7 +140,7 @@ class FederatedStudy(SealedProblem, own_federated.FederatedStudy):
         public = {
             "objective": [own.__module__, own.__qualname__],
             "features": packed(self.maps[0]),
-            "settings": list(astuple(self.agent_settings)),
+            "settings": packed(self.agent_settings),
             "draws": [json.dumps(each.bit_generator.state) for each in rng.spawn(self.users)],
             "evaluations": self.evaluations,
             "clip": self.clip,

@@ -188,26 +188,9 @@ class LocalJointStudy(SealedProblem, local_joint_study.LocalJointStudy):
         found: Report = device.reported(parameters, record)
         return found
 
-    def level_of(self, rows: Any, parameters: Parameters, near: float, coin: float) -> Any:
-        """A handle of one user's level: made of the own rows and of what is public."""
-        given = {
-            "objective": _named(self.asked),
-            "options": [] if self.options is None else _named(self.options.function),
-            "features": self._features[parameters.kernel],
-            "theta": parameters.theta,
-            "place": parameters.point.tolist(),
-            "answers": list(self.answers),
-            "near": near,
-            "thresholds": self.levels.thresholds(coin),
-        }
-        most = float(self.levels.count)
-        level = rows.per_unit(
-            choose_level, low=0.0, high=most, step=1.0, default=0.0, parameters=given
-        )
-        return level.rows().vector("value")
-
     @cached_property
-    def _features(self) -> list[str]:
+    def packed_maps(self) -> list[str]:
+        """The feature maps as texts."""
         for each in self.maps:
             each(self.space.candidates[:1])  # computes what it keeps
         return [packed(each) for each in self.maps]
@@ -223,9 +206,20 @@ class SealedJointDevice(JointDevice):
         """The ledger is a sealed one."""
 
     def reported(self, parameters: Parameters, rows: Any) -> Report:
-        """One release of a handle."""
-        near, coin = self.rng.random(2)
-        vectors = self.study.level_of(rows, parameters, float(near), float(coin))
+        """One release of a handle, made of the own rows and of what is public."""
+        study, (near, coin) = self.study, self.rng.random(2).tolist()
+        given = {
+            "objective": _named(study.asked),
+            "options": [] if study.options is None else _named(study.options.function),
+            "features": study.packed_maps[parameters.kernel],
+            "theta": parameters.theta,
+            "place": parameters.point.tolist(),
+            "answers": list(study.answers),
+            "near": near,
+            "thresholds": study.levels.thresholds(coin),
+        }
+        ends = {"low": 0.0, "high": float(study.levels.count), "step": 1.0, "default": 0.0}
+        vectors = rows.per_unit(choose_level, **ends, parameters=given).rows().vector("value")
         level = sent(self.ledger, self.user, vectors, 0, answers.AT)
         return Report(parameters.group, int(level))
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from private_bo.federated.draws import clip_to_norm
 from private_bo.federated.settings import Broadcast
-from private_bo.own.agent import Agent, AgentSettings
-from private_bo.own.server import LandmarkFeatures
+from private_bo.own.agent import Agent
 from private_bo.sealed.choices import function_of, unpacked
 
 
@@ -24,7 +23,7 @@ def evaluate(
     received: Any,
     objective: Sequence[str],
     features: str,
-    settings: Sequence[Any],
+    settings: str,
     draws: Sequence[str],
     evaluations: int,
     weight: float,
@@ -40,7 +39,7 @@ def evaluate(
         received: the last broadcast, (1, M).
         objective: module and name of a function of ``records``, ``rng`` and a point.
         features: Φ, as :func:`~private_bo.sealed.choices.packed` writes it.
-        settings: fields of :class:`~private_bo.own.agent.AgentSettings`.
+        settings: :class:`~private_bo.own.agent.AgentSettings`, likewise.
         draws: states of the generators of all agents, which have no privacy role.
         evaluations: how often the objective is asked.
         weight: of the report in the sum.
@@ -49,10 +48,8 @@ def evaluate(
     Returns:
         The clipped and weighted report, and the state.
     """
-    phi: LandmarkFeatures = unpacked(features)
-    answers, *others = settings
     number = next((int(each) for each in records["number"] if each is not None), 0)
-    agent = Agent(AgentSettings(tuple(answers), *others), number, phi, np.random.default_rng(0))
+    agent = Agent(unpacked(settings), number, unpacked(features), np.random.default_rng(0))
     if state is None:
         agent.rng.bit_generator.state = json.loads(draws[number])
     else:

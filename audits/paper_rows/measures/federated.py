@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,7 +53,7 @@ from private_bo.federated import (
     landmines,
     synthetic,
 )
-from private_bo.federated.agents import AgentModel, Agents, Streams
+from private_bo.federated.agents import Agents
 from private_bo.gp.types import Array, Indices
 
 FLAT = "FTS-DE, P = 4, uniform weights"
@@ -73,13 +74,7 @@ class _ScatteredAgents(Agents):
 class _Scattered(FTSDE):
     """FTS-DE with its weights alone: one of the two parts of distributed exploration."""
 
-    def team(
-        self, problem: FederatedProblem, streams: Streams, numbers: Iterable[int] | None = None
-    ) -> Agents:
-        chosen = list(range(self.agents) if numbers is None else numbers)
-        generators = [streams.agent(number) for number in chosen]
-        model = AgentModel(self, problem.domain)
-        return _ScatteredAgents(model, problem.observe, chosen, generators)
+    agents_class: ClassVar[type[Agents]] = _ScatteredAgents
 
 
 def _parts(cells: Cells) -> Cells:

@@ -27,6 +27,7 @@ from audits.paper_rows.trials.local import (
     Setting,
     Trial,
     run_trial,
+    seed_of,
 )
 from dpaudit import guarantee
 from dpaudit.base.fields import Positive
@@ -114,8 +115,7 @@ def least_regret(letter: str, algorithm: Algorithm, *, runs: int = 8) -> float:
 def _panel_trial(
     panel: Panel, algorithm: Algorithm, setting: Setting, trial: int, *, seed: int = 0
 ) -> Trial:
-    key = np.random.SeedSequence(seed, spawn_key=(ord(panel.letter), trial))
-    return run_trial(panel, algorithm, setting, STEPS, key)
+    return run_trial(panel, algorithm, setting, STEPS, seed_of(panel, trial, seed))
 
 
 def _panels(cells: Sequence[str], trial: int) -> Mapping[str, Array]:
@@ -143,11 +143,6 @@ class SubWeibull(Noise):
     def draw(self, rng: np.random.Generator) -> float:
         """One draw."""
         return float(rng.choice([-1.0, 1.0]) * rng.exponential() ** self.theta)
-
-    @property
-    def bound(self) -> float:
-        """Infinite."""
-        return math.inf
 
     @property
     def second_moment(self) -> float:

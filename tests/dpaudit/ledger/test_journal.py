@@ -137,9 +137,7 @@ def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
     assert ledger.filtered.admitted == {"answer": 1}
     ledger.journal.release()
     for other in (AdaptiveFilter(2.0, 0.0), AdaptiveFilter(9.0, 1e-6), None):
-        with pytest.raises(
-            InputError, match="began with a filter of the kind adapt"
-        ):
+        with pytest.raises(InputError, match="began with a filter of the kind adapt"):
             Ledger.resume(path, noise=FloatNoise(), budget=other)
     again = Ledger.resume(path, noise=FloatNoise(), budget=AdaptiveFilter(9.0, 0.0))
     assert again.filtered.admitted == {"answer": 1}

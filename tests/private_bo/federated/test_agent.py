@@ -82,7 +82,7 @@ def test_refits_happen_at_their_time_on_own_data_and_survive_a_restart() -> None
         expected = model.likeliest(points, targets)
         assert tuple(agents.fitted[0]) == expected
         again = Agents(model, PROBLEM.observe, [3], [Streams((0,)).agent(3)])
-        again.resume(agents.choices, agents.seen)
+        again.resume(agents.state)
         assert again.fitted.tolist() == agents.fitted.tolist()
         choices.append(expected)
     assert len(set(choices)) > 1

@@ -92,7 +92,6 @@ GRID = unit_grid(2)
         (lambda: FederatedProblem("t", GRID, ()), "objectives is empty"),
         (lambda: FederatedProblem.tabled("t", GRID, [[0, 1], [0, 1, 2]]), "3 values for agent 1"),
         (lambda: FederatedProblem.tabled("t", GRID, [[0, 1]], noise=-1), "noise"),
-        (lambda: FederatedProblem.tabled("t", GRID, [[0, 1]]).evaluated(workers=0), "workers"),
     ],
 )
 def test_wrong_problems(make, message: str) -> None:
@@ -217,7 +216,7 @@ def test_worker_processes_do_not_change_the_table(
     which: str, request: pytest.FixtureRequest
 ) -> None:
     problem: FederatedProblem = request.getfixturevalue(which)
-    assert np.array_equal(problem.evaluated(workers=2).table, problem.evaluated().table)
+    assert problem.table.tolist() == [problem.values(n).tolist() for n in range(problem.agents)]
 
 
 class TestDigits:

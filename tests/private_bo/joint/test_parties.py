@@ -86,5 +86,5 @@ def test_memory_of_the_trees_is_logarithmic() -> None:
         most = 0
         for _ in range(1000):
             privatiser.update(np.zeros(6), 0.0)
-            most = max(most, privatiser.state_arrays)
+            most = max(most, privatiser._stream.state_arrays)
     assert most <= 10

@@ -16,7 +16,7 @@ def test_benchmarks_fill_their_scale(name: str) -> None:
     values = function(function.domain.sample(20_000, np.random.default_rng(0)))
     assert values.min() >= -1e-4
     assert values.max() <= 1 + 1e-4
-    assert benchmark(name, np.random.default_rng(0), 3, 4).table.shape == (3, 4)
+    assert benchmark(name, np.random.default_rng(0), 3).table.shape == (3, 25)
     if name == "camelback":
         best = np.array([[0.0898 / 4, -0.7126 / 2]])
         assert function.raw(best)[0] == pytest.approx(1.0316 / 5, abs=1e-4)

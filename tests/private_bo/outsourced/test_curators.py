@@ -221,7 +221,7 @@ def test_gaussian_noise_is_the_analytic_mechanism_at_the_centred_sensitivity():
 def test_no_neighbours_are_farther_apart_than_declared(seed, noise, columns, dimension):
     rng = np.random.default_rng(seed)
     curator = CertifiedCurator(1.0, 1e-5, dimension, columns, noise=noise, rows=12)
-    rows = scale_to_norm(rng.normal(size=(12, columns)), 20.0)
+    rows = scale_to_norm(rng.normal(size=(12, columns))) * 0.8
     moved = rows.copy()
     step = rng.normal(size=columns)
     moved[rng.integers(12)] += step / np.linalg.norm(step)

@@ -222,57 +222,37 @@ def setup_in(folder: Path) -> Any:
 _MEMORY = "agent"
 
 
-def memory_of(agent: Agents) -> bytes:
-    """All that it has seen and where its generator stands."""
-    return pickle.dumps((agent.choices, agent.seen, agent.generators))
-
-
-def resume(agent: Agents, memory: bytes) -> None:
-    """Let an agent go on from the memory of its predecessor."""
-    agent.choices, agent.seen, agent.generators = pickle.loads(memory)
-
-
-def answer(message: Any, context: Any) -> Any:
+def answer(message: Any, context: Any, *, reports: bool = True) -> Any:
     """Act on a broadcast and report (Algorithm 2), as a ClientApp's query function.
 
     Args:
         message: a ``flwr.app.Message`` with a broadcast.
         context: a ``flwr.app.Context``, whose state is kept on the agent's side.
+        reports: whether the answer holds a report; else it says no more than that it was done.
     """
-    from flwr.app import ConfigRecord, RecordDict
-
-    return _answered(
-        message,
-        context,
-        lambda agent, turn: RecordDict({"report": ConfigRecord(agent.reports(turn)[0].to_dict())}),
-    )
-
-
-def finish(message: Any, context: Any) -> Any:
-    """Act on the last broadcast; the answer says no more than that it was done."""
-    from flwr.app import RecordDict
-
-    return _answered(message, context, lambda agent, turn: RecordDict())
-
-
-def _answered(message: Any, context: Any, content: Any) -> Any:
-    """The answer with a content, after the agent has acted and its memory is kept."""
-    from flwr.app import ConfigRecord, Message
+    from flwr.app import ConfigRecord, Message, RecordDict
 
     folder = Path(context.node_config["folder"])
     setup: AgentSetup = setup_in(folder)
-    broadcast = Broadcast.from_dict(dict(message.content["broadcast"]))
+    agent, broadcast = setup.agent, Broadcast.from_dict(dict(message.content["broadcast"]))
     turn = broadcast.round + 1
     if setup.stop is not None and turn >= setup.stop:
         os.killpg(os.getpgrp(), signal.SIGKILL)  # its SuperNode and all: the plug is pulled
     if _MEMORY in context.state:
-        resume(setup.agent, context.state[_MEMORY]["history"])
+        agent.resume(pickle.loads(context.state[_MEMORY]["history"]))
+    content = {}
     with single_threaded():
-        setup.agent.act(broadcast)
-        reply = Message(content(setup.agent, turn), reply_to=message)
-    context.state[_MEMORY] = ConfigRecord({"history": memory_of(setup.agent)})
-    files.write(folder / CHOICES, json.dumps(setup.agent.choices[0].tolist()))
-    return reply
+        agent.act(broadcast)
+        if reports:
+            content["report"] = ConfigRecord(agent.reports(turn)[0].to_dict())
+    context.state[_MEMORY] = ConfigRecord({"history": pickle.dumps(agent.state)})
+    files.write(folder / CHOICES, json.dumps(agent.choices[0].tolist()))
+    return Message(RecordDict(content), reply_to=message)
+
+
+def finish(message: Any, context: Any) -> Any:
+    """Act on the last broadcast, which nothing follows."""
+    return answer(message, context, reports=False)
 
 
 _NAME = "private_bo.federated:DPFTSDE"
@@ -366,15 +346,11 @@ def __getattr__(name: str) -> Any:
     if name == "server_app":
         from flwr.serverapp import ServerApp
 
-        from private_bo.federated.flower.app import serve
-
         server_app = ServerApp()
         server_app.main()(serve)
         return server_app
     if name == "client_app":
         from flwr.clientapp import ClientApp
-
-        from private_bo.federated.flower.app import answer, finish
 
         client_app = ClientApp()
         client_app.query()(answer)

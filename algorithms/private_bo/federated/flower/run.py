@@ -103,11 +103,6 @@ class Loopback:
         self._address = f"{_LOOPBACK}:{self._ports[0]}"
         self._environment = _environment(folder, self._address)
 
-    @property
-    def process_groups(self) -> tuple[int, ...]:
-        """Numbers of the running process groups, in the order of their start."""
-        return tuple(process.pid for process in self._running.values())
-
     def start(self, nodes: Sequence[Settings]) -> None:
         """Start SuperLink, SuperNodes and SuperExec, and wait until they answer."""
         # With isolation "process" Flower starts nothing by itself, so that no process escapes us.

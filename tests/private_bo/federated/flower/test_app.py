@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
+import pickle
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -40,8 +40,6 @@ from private_bo.federated.flower.app import (
     AgentSetup,
     ServerSetup,
     generators,
-    memory_of,
-    resume,
     setup_in,
 )
 from private_bo.federated.flower.run import Trajectory, in_process
@@ -102,9 +100,9 @@ def test_memory_is_all_that_an_agent_is(tmp_path: Path) -> None:
     shown = [Broadcast.none_yet(2, 50), *(Broadcast(t, rng.normal(size=(2, 50))) for t in (0, 1))]
     lasting, renewed = setup_in(agents[1]).agent, setup_in(agents[1]).agent
     for broadcast in shown:
-        memory = memory_of(renewed)
+        memory = pickle.dumps(renewed.state)
         renewed = setup_in(agents[1]).agent
-        resume(renewed, copy.copy(memory))
+        renewed.resume(pickle.loads(memory))
         for agent in (lasting, renewed):
             agent.act(broadcast)
         (one,), (other,) = (agent.reports(broadcast.round + 1) for agent in (lasting, renewed))

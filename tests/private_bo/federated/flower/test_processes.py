@@ -20,7 +20,7 @@ from pathlib import Path
 from private_bo.federated.flower.run import loopback
 
 with loopback(Path(sys.argv[1]), [{"agent": 0}]) as federation:
-    print(*federation.process_groups, flush=True)
+    print(*(each.pid for each in federation._running.values()), flush=True)
     sys.stdin.read()
 """
 
