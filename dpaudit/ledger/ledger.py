@@ -187,8 +187,8 @@ class Ledger(Uncopied, BoundedQueries):
             journal: file of a ledger that was not closed; its plan is taken up, its chain goes on.
             plan: what the algorithm declares now; where given, it must be that of the journal.
             rng: as for a new ledger.
-            budget: a fresh privacy filter like that of the interrupted ledger; it is charged with
-                what the journal holds.
+            budget: a fresh privacy filter like that of the interrupted ledger, which is taken where
+                none is given; it is charged with what the journal holds.
             noise: as for a new ledger.
             durability: as for a new ledger.
             anchor: as given to the interrupted ledger.
@@ -207,6 +207,8 @@ class Ledger(Uncopied, BoundedQueries):
                     f"journal {files.shown(journal)} is of another plan than the one given; resume "
                     "it with its own plan, or begin a new journal for the changed one."
                 )
+            if budget is None and content.filtered is not None:
+                budget = content.filtered.again(content.plan)
             if (filtered := FilterRecord.of(budget, {})) != content.filtered:
                 raise InputError(
                     f"budget is {_called(filtered)}, but journal {files.shown(journal)} began with "

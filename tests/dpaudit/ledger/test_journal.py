@@ -125,6 +125,11 @@ def test_a_block_that_ends_with_an_error_can_be_gone_on_with(tmp_path, error):
     assert (content.closed, [each.unit for each in content.entries]) == (True, ["a", "b", "c"])
 
 
+class Unlimited:
+    def admit(self, invocation):
+        """Whatever is asked."""
+
+
 def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
     """A limit that is chosen after results were seen would be certified as if it were of before."""
     path = tmp_path / "ledger.jsonl"
@@ -136,12 +141,14 @@ def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
     assert ledger.filtered.epsilon == 9.0
     assert ledger.filtered.admitted == {"answer": 1}
     ledger.journal.release()
-    for other in (AdaptiveFilter(2.0, 0.0), AdaptiveFilter(9.0, 1e-6), None):
+    for other in (AdaptiveFilter(2.0, 0.0), AdaptiveFilter(9.0, 1e-6), Unlimited()):
         with pytest.raises(InputError, match="began with a filter of the kind adapt"):
             Ledger.resume(path, noise=FloatNoise(), budget=other)
-    again = Ledger.resume(path, noise=FloatNoise(), budget=AdaptiveFilter(9.0, 0.0))
-    assert again.filtered.admitted == {"answer": 1}
-    again.close()
+    for same in (AdaptiveFilter(9.0, 0.0), None):
+        again = Ledger.resume(path, noise=FloatNoise(), budget=same)
+        assert (again.budget.epsilon, again.budget.admitted) == (9.0, 1)
+        assert again.filtered.admitted == {"answer": 1}
+        again.journal.release()
     none = tmp_path / "none.jsonl"
     Ledger(response_plan(), noise=FloatNoise(), journal=none).journal.release()
     with pytest.raises(InputError, match="began with no filter; give"):
