@@ -183,7 +183,7 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
     """Return a mod of a client: its update is clipped and gets noise before it leaves.
 
     Its reply follows from the message and that update alone: nothing else of what the app answers
-    leaves, and the only metric is ``num-examples``, which is 1. The client answers to training alone.
+    leaves, and the only metric is ``num-examples``, which is 1. Only training is answered.
 
     Args:
         ledger: of the client, of a plan as ``update_plan(..., local=True)``.
