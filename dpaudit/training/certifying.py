@@ -1,6 +1,7 @@
 """What all trainings through a ledger share: their cost so far, and the certificate.
 
-Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate against its journal.
+Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate against its journal,
+unless a seed makes it an experiment, of which a certificate holds no journal.
 """
 
 from __future__ import annotations
