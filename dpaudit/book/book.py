@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -22,6 +22,7 @@ from sqlalchemy import Connection, text
 
 from dpaudit.base.chain import require_new
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
+from dpaudit.base.names import same_person
 from dpaudit.base.validate import shown
 from dpaudit.book import databases, store
 from dpaudit.book.databases import last_seen
@@ -58,6 +59,15 @@ def _ran(held: JournalSummary) -> Plan | None:
     ran = ((each, held.account.charged(each.at)) for each in held.plan.invocations)
     found = [replace(own, count=min(own.count, n), total=n) for own, n in ran if n]
     return Plan.of(*found) if found else None
+
+
+def _require_unlike(name: str, known: Iterable[str]) -> None:
+    """Refuse a data set that would pass for another one, and have budgets of its own."""
+    if other := next((each for each in known if same_person(name, each)), None):
+        raise InputError(
+            f"dataset is {shown(name)}, which looks like the data set {shown(other)} of the book; "
+            "use that one, or choose a name that differs in letters or digits."
+        )
 
 
 def unspent(charged: Cost, ran: Cost) -> list[int]:
@@ -147,8 +157,8 @@ class Book:
         """Enter a data set, or a budget, which counts earlier releases too; the same is no change.
 
         Raises:
-            InputError: if there is another one of that name, or a budget's data set is missing or
-                has another period.
+            InputError: if there is another one of that name, or a data set whose name looks like
+                it, or a budget's data set is missing or has another period.
             UnsupportedError: if an earlier release costs what this kind of limit cannot count.
         """
 
@@ -168,6 +178,8 @@ class Book:
                     f"the book already has another {shown(record.name)}; choose a new name."
                 )
             if record.name not in known:
+                if isinstance(record, DataSet):
+                    _require_unlike(record.name, known)
                 if isinstance(record, BudgetRecord):
                     more = {"carried": self._carried(record)}
                 page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)

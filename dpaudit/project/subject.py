@@ -71,12 +71,12 @@ class RunResult:
         summary: named results, JSON values, that follow from releases and public facts.
         series: named curves over rounds, of which the same holds.
         owner: what the owner of the data alone may see, such as a regret against true means. It
-            is published nowhere.
+            is published nowhere, and not shown.
     """
 
     summary: Mapping[str, Any]
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    owner: RunResult | None = None
+    owner: RunResult | None = field(default=None, repr=False)
 
     @property
     def for_owner(self) -> RunResult:

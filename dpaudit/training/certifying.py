@@ -1,6 +1,7 @@
 """What all trainings through a ledger share: their cost so far, and the certificate.
 
-Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate against its journal.
+Whatever library trains, ``dpaudit verify --ledger`` holds such a certificate against its journal,
+unless a seed makes it an experiment, of which a certificate holds no journal.
 """
 
 from __future__ import annotations
@@ -101,25 +102,6 @@ class LedgerTraining(ABC):
     def _certified(self, wanted: Wanted) -> Certificate:
         """Certify what is wanted."""
 
-    def proved(self, wanted: Wanted, subject: SubjectRecord, own: Sequence[Finding]) -> Certificate:
-        """Certify what the ledger's plan declares, without a record of what ran.
-
-        Args:
-            wanted: what is asked.
-            subject: what was trained.
-            own: findings of the training, before those that are known besides.
-        """
-        return certify(
-            self.ledger.plan,
-            subject=subject,
-            claim=wanted.claim,
-            delta=wanted.delta,
-            accountant=wanted.accountant,
-            findings=own,
-            not_covered=self.not_covered,
-            filtered=self.ledger.filtered,
-        )
-
     def recorded(
         self,
         wanted: Wanted,
@@ -128,12 +110,12 @@ class LedgerTraining(ABC):
         summary: dict[str, Any],
         labels: Sequence[str] = (),
     ) -> Certificate:
-        """Certify what the ledger's plan declares, with the record of noise that the ledger drew.
+        """Certify what the ledger's plan declares, with the record of what ran and what drew it.
 
         Args:
             wanted: what is asked; nothing is left of the plan, or the ledger is closed, or used up.
-            subject: as for :meth:`proved`.
-            own: likewise.
+            subject: what was trained.
+            own: findings of the training, before those that are known besides.
             summary: results.
             labels: of invocations whose every release came from sums that were clipped here.
 
@@ -142,16 +124,21 @@ class LedgerTraining(ABC):
         """
         seeded = self.ledger.seeded  # by a generator, whose seed nobody states
         found = [_found("training-seeded")] if seeded else []
-        found += ended_early(self.ledger)
-        made = self.proved(wanted, subject, (*own, *wanted.findings, *found))
+        found += [_found("training-ended-early", sentence=each) for each in self.ledger.left()]
+        made = certify(
+            self.ledger.plan,
+            subject=subject,
+            claim=wanted.claim,
+            delta=wanted.delta,
+            accountant=wanted.accountant,
+            findings=(*own, *wanted.findings, *found),
+            not_covered=self.not_covered,
+            filtered=self.ledger.filtered,
+        )
         run: dict[str, Any] = {"summary": summary, "series": {}}
         if seeded:
-            return made.with_run(run, None)
+            drawn = sorted({entry.sampler for entry in self.ledger})
+            return made.with_run(run | {"summary": summary | {"sampler": ", ".join(drawn)}}, None)
         if labels:
             run["training"] = {"labels": list(labels)}
         return with_ledger(made, self.ledger, run)
-
-
-def ended_early(ledger: Ledger) -> list[Finding]:
-    """Return what ran less often than declared."""
-    return [_found("training-ended-early", sentence=each) for each in ledger.left()]

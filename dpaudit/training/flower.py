@@ -3,7 +3,7 @@
 Central: clipped updates are summed with noise, and the wrapped strategy gets the mean as one
 client's model; what it makes of that is post-processing (DP-FedAvg: McMahan et al. 2018, Algorithm
 1, with a fixed denominator; adaptive: Andrew et al. 2021, Algorithm 1). Local: each client's noise.
-What clients measure besides is not asked for, or becomes 1.
+What clients measure besides is not asked for, or does not leave them.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
 def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
     """Return a mod of a client: its update is clipped and gets noise before it leaves.
 
-    Every number that the client tells besides becomes 1, and it answers to training alone.
+    Its reply follows from the message and that update alone: nothing else of what the app answers
+    leaves, and the only metric is ``num-examples``, which is 1. Only training is answered.
 
     Args:
         ledger: of the client, of a plan as ``update_plan(..., local=True)``.
@@ -194,24 +195,21 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
     def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
         if not message.metadata.message_type.startswith(MessageType.TRAIN):
             raise InputError("message must ask for training; nothing else is private here.")
-        begun = _only(message.content).copy()  # the app may write to it
+        begun = _only(message.content).copy()  # the app may write to it, and to the message
+        (name,) = message.content.array_records
+        answer = Message(RecordDict(), reply_to=message)
         start, failed = _flat(begun), InputError("the app fails; its client's own log says why.")
         try:
-            reply = call_next(message, context)
+            model = _model(call_next(message, context), start.size)
         except Exception as error:
             raise failed from error  # Flower tells the server the text of the one that it gets
-        model = _model(reply, start.size)
         if model is None:
             raise failed
         update = (model - start) / norm
         noisy = np.asarray(ledger.sum(update[None], at="update"), dtype=float)
-        names = list(reply.content.array_records)
-        numbers = {
-            name: MetricRecord(dict.fromkeys(held, 1.0))
-            for name, held in reply.content.metric_records.items()
-        }
-        reply.content = RecordDict({names[0]: _like(start + norm * noisy, begun), **numbers})
-        return reply
+        equally = MetricRecord({"num-examples": 1.0})
+        answer.content = RecordDict({name: _like(start + norm * noisy, begun), "metrics": equally})
+        return answer
 
     return mod
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
@@ -82,7 +83,11 @@ class AnswerDesk(Checked):
         number = validate.integer_at_least(0, self.size - 1, row=row)
         if number in self._asked:
             raise InputError(f"row is {number}, which has been measured; ask for another row.")
-        output = validate.finite(output=self.measure(number))
+        measured, output = self.measure(number), None
+        with suppress(InputError):  # whose sentence would show it
+            output = validate.finite(output=measured)
+        if output is None:
+            raise InputError("output is not shown; it must be a finite number.")
         released = output if self.publish is None else self.publish(number, output)
         self._asked.add(number)
         return released

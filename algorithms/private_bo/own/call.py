@@ -49,7 +49,8 @@ class OptimisationResult:
     Attributes:
         point: the recommended point, (d,); under outsourced trust the number of a row.
         users: how many took part, which is public.
-        result: everything that others see: the releases, and the points that they are about.
+        result: everything that others see: the releases, and the points that they are about; its
+            ``owner`` is for the owner of the data alone, and is not in its ``repr``.
         ledger: of the run, closed.
         certificate: of the plan, with its (ε, δ) and the record of the run. It speaks of the code
             once that is rehearsed: ``dpaudit certify FILE.py:STUDY --rehearse``.

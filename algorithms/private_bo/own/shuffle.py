@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpaudit import guarantee
 from dpaudit.base import validate
-from dpaudit.base.errors import InputError
+from dpaudit.base.errors import InputError, PublicError
 from dpaudit.base.fields import OpenProbability
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
@@ -120,21 +120,24 @@ class ShuffleStudy(LocalStudy):
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
-        first, *others = super().not_covered()
         secret = "Whom the shuffler asks, and when, must stay its secret; the proof rests on it."
-        return (secret if self.hides else first, *others)
+        return ((secret,) if self.hides else ()) + super().not_covered()
 
     def shuffler(self, ledger: Ledger, rng: np.random.Generator) -> Shuffler:
         """The only party that knows who answers; ``rng`` makes coins of answers."""
         return Shuffler(self, ledger, rng)
 
     def search(self, problem: Iterable[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
-        """Ask question after question."""
+        """Ask question after question; a failing objective counts as the middle of the range."""
         draws, coins = rng.spawn(2)
         server, shuffler, records = self.server(draws), self.shuffler(ledger, coins), list(problem)
         for _ in records:
             question, place = server.ask(), shuffler.draw()
-            server.tell(shuffler.answer(question, self.measure(question.point, records[place])))
+            try:
+                told = shuffler.answer(question, self.measure(question.point, records[place]))
+            except PublicError:  # of one who was drawn in secret; nothing was released
+                told = shuffler.answer(question, None)
+            server.tell(told)
         return server
 
     # -- audit -----------------------------------------------------------------------------------

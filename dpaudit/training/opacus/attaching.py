@@ -42,7 +42,7 @@ from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 from dpaudit.project.own_files import combined_hash, is_of_author, own_files
-from dpaudit.training.certifying import LedgerTraining, Wanted, ended_early
+from dpaudit.training.certifying import LedgerTraining, Wanted
 from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
@@ -178,18 +178,12 @@ class Training(LedgerTraining):
         for each in self._optimizers:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += optimizer_findings(each)
-        table = FindingTable(__name__)
-        # Of steps of an earlier process the ledger knows that they happened, not how.
-        if (earlier := self._charged() - len(self.steps)) > 0:
-            found.append(table("resumed-steps-not-observed", earlier=earlier))
-        found += ended_early(self.ledger)
         return tuple(dict.fromkeys(found))
 
     def _charged(self, engine: Any = None) -> int:
         """Count steps in the ledger, which may hold other releases of the training too."""
-        charges = Counter(entry.invocation.at for entry in self.ledger)
         own = [each for each in self._optimizers if engine is None or each.engine is engine]
-        return sum(each.charged(charges) for each in own)
+        return sum(each.charged() for each in own)
 
     def _certified(self, wanted: Wanted) -> Certificate:
         return self._together(wanted) if self._shared else self._made(wanted)
@@ -217,12 +211,8 @@ class Training(LedgerTraining):
         own = tuple(dict.fromkeys((*self.findings(), *of_others)))
         facts = {each.label: each.configuration() for each in self._optimizers}
         subject = SubjectRecord(wanted.name, facts, *self._code)
-        certificate = self.proved(wanted, subject, (*own, *wanted.findings))
         steps = max(self._charged(), len(self.steps))
-        drawn = {each.sampler or "ledger" for each in self._optimizers}
-        summary = {"noisy_steps": steps, "sampler": ", ".join(sorted(drawn))}
-        run = {"summary": summary, "series": {}}
-        certificate = certificate.with_run(run, None)
+        certificate = self.recorded(wanted, subject, own, {"noisy_steps": steps})
         if not any(each.severity is Severity.ERROR for each in own):
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)

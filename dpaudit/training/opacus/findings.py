@@ -53,11 +53,9 @@ _SAME = 1e-9
 
 
 def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
-    """Tell who drew the noise and how, its divisor, and what happened beside the ledger."""
-    if optimizer.sampler is not None:
-        yield _found("noise-drawn-elsewhere", sampler=optimizer.sampler)
-        if not all(step.secure_mode for step in optimizer.steps):
-            yield _found("noise-not-secure")
+    """Tell how the noise was drawn, its divisor, and what happened beside the ledger, or unseen."""
+    if optimizer.sampler is not None and not all(step.secure_mode for step in optimizer.steps):
+        yield _found("noise-not-secure")
     # opacus takes the expected batch size from the size of the data (its issues 571, 819).
     if optimizer.divides and not optimizer.size_is_public and optimizer.public_divisor is None:
         yield _found("expected-batch-depends-on-data", optimizer.label)
@@ -65,6 +63,14 @@ def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
         yield _found("noise-repeated", optimizer.label)
     if optimizer.writes.found:
         yield _found("parameters-written-elsewhere", optimizer.label)
+    if earlier := unseen(optimizer):
+        told = _found("resumed-steps-not-observed", optimizer.label, earlier=earlier)
+        yield replace(told, severity=_unobserved(optimizer.declared))
+
+
+def unseen(optimizer: ObservedOptimizer) -> int:
+    """Count the ledger's steps of an earlier process: it knows that they happened, not how."""
+    return max(0, optimizer.charged() - len(optimizer.steps))
 
 
 def batch_findings(
@@ -77,8 +83,7 @@ def batch_findings(
     if not steps:
         return []
     unknown = partial(_found, "sampling-not-observed", label)
-    claimed = any(_sampled(each) or each.releases > each.count for each in declared)
-    severity = Severity.ERROR if claimed else Severity.WARNING
+    severity = _unobserved(declared)
     if stream is None:
         return [replace(unknown(what="No loader was attached"), severity=severity)]
     if stream.repeats:
@@ -88,6 +93,12 @@ def batch_findings(
     else:
         found = [one for each in declared for one in _against(label, each, stream)]
     return [*dict.fromkeys(found), *_irregular(label, stream, len(steps))]
+
+
+def _unobserved(declared: Sequence[Invocation]) -> Severity:
+    """Return how much it weighs that nobody saw how batches were drawn."""
+    claimed = any(_sampled(each) or each.releases > each.count for each in declared)
+    return Severity.ERROR if claimed else Severity.WARNING
 
 
 def _sampled(each: Invocation) -> bool:
@@ -151,7 +162,7 @@ def without_amplification(
     optimizers: Sequence[ObservedOptimizer], stated: Guarantee | None
 ) -> list[Finding]:
     """Say what is proved of disjoint batches instead of a claim: one release an epoch."""
-    found = [_epochs(each) for each in optimizers if each.steps]
+    found = [_epochs(each) for each in optimizers if each.steps or unseen(each)]
     plans = [plan for plan in found if plan is not None]
     if stated is None or not plans or len(plans) < len(found):
         return []
@@ -163,7 +174,7 @@ def without_amplification(
 def _epochs(optimizer: ObservedOptimizer) -> Plan | None:
     """Plan disjoint batches under zero-out, each epoch at the least noise of its steps."""
     stream = optimizer.stream
-    if stream is None or stream.batching is not Batching.DISJOINT:
+    if stream is None or stream.batching is not Batching.DISJOINT or unseen(optimizer):
         return None
     if stream.strays or stream.repeats or stream.changed:
         return None

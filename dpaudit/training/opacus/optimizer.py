@@ -142,9 +142,10 @@ class ObservedOptimizer:
         """Whether a noisy sum, or a noisy count, is divided by an expected batch size."""
         return self._adaptive or str(self._optimizer.loss_reduction) == "mean"
 
-    def charged(self, charges: Counter[str]) -> int:
+    def charged(self) -> int:
         """Count the steps that the ledger knows of, with those of an earlier process."""
-        return sum(charges[each.at] for each in self.declared)
+        labels = {each.at for each in self.declared}
+        return sum(entry.invocation.at in labels for entry in self._ledger)
 
     def configuration(self) -> dict[str, Any]:
         """Return public facts, as JSON values; nothing that follows from a private size."""
@@ -359,9 +360,9 @@ class CorrelatedOptimizer(ObservedOptimizer):
                 "norm, and a loader with batch_sampler=FixedBatches(...)."
             )
 
-    def charged(self, charges: Counter[str]) -> int:
-        """Return the whole stream is one charge, of however many steps."""
-        return len(self.steps)
+    def charged(self) -> int:
+        """Count its steps; a stream that only an earlier process was in counts as one."""
+        return len(self.steps) or super().charged()
 
     def _next(self) -> tuple[Invocation, str | None]:
         return self.declared[0], None

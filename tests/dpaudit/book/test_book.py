@@ -183,6 +183,17 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
         ask(book, gaussian(), period="2026-11-23")
 
 
+@pytest.mark.parametrize("name", ["Shop", "shop ", "s hop", "\uff53hop", "sh\u043ep"])
+def test_a_data_set_that_looks_like_another_is_refused(book, name):
+    made = DataSet("shop", *ABOUT)
+    book.add(made, by="officer")
+    with pytest.raises(InputError, match="looks like the data set 'shop' of the book"):
+        book.add(replace(made, name=name), by="officer")
+    book.add(made, by="officer")
+    book.add(replace(made, name="shop 2"), by="officer")
+    assert verify_book(book)["lines"] == 3
+
+
 def test_names_that_are_wrong_or_taken(book):
     with pytest.raises(
         InputError, match="dataset is 'visits', which the book does not have; add one first"

@@ -335,7 +335,7 @@ def test_local_noise_leaves_nothing_else():
     reply = node(message)
     update = flat(reply.content["arrays"])
     assert update == pytest.approx([0.5] + [0.0] * (WIDTH - 1), abs=0.05)
-    assert dict(reply.content["metrics"]) == {"num-examples": 1.0, "loss": 1.0}
+    assert dict(reply.content["metrics"]) == {"num-examples": 1.0}
     assert [each.dtype for each in reply.content["arrays"].to_numpy_ndarrays()] == [
         np.dtype("float64"),
         np.dtype("float32"),
@@ -347,6 +347,26 @@ def test_local_noise_leaves_nothing_else():
         node(other)
     # A replaced update moves two clip norms.
     assert held.plan.invocations[0].sensitivity == 2.0
+
+
+def test_a_reply_under_local_noise_has_no_name_of_the_clients_own():
+    labels = ["HIV", "flu"]  # of this client's rows
+
+    def train(message, context):
+        told = {f"accuracy of {each}": MetricRecord({each: 0.9}) for each in labels}
+        content = RecordDict({"of HIV": message.content["model"], **told})
+        message.content["of flu"] = content["of HIV"]
+        return Message(content, reply_to=message)
+
+    app = ClientApp(mods=[locally_private(ledger(update_plan(1.0, 1, local=True)), 1.0)])
+    app.train()(train)
+    message = Message(RecordDict({"model": zero()}), dst_node_id=1, message_type="train")
+    message.metadata.__dict__["_message_id"] = "1"
+    reply = app(message, Context(1, 2, {}, RecordDict(), {}))
+    assert list(reply.content) == ["model", "metrics"]
+    assert list(reply.content["model"]) == list(zero())
+    assert dict(reply.content["metrics"]) == {"num-examples": 1.0}
+    assert reply.metadata.reply_to_message_id == "1"
 
 
 # -- what Flower's own do ----------------------------------------------------------------------

@@ -34,8 +34,10 @@ def test_desk_refuses_rows_that_do_not_exist(row):
 
 
 def test_desk_refuses_outputs_that_are_no_numbers():
-    with pytest.raises(InputError, match="output"):
-        AnswerDesk(3, lambda _: math.nan).ask(0)
+    for output in (math.nan, "HIV positive"):
+        with pytest.raises(InputError, match="output is not shown; it must be a finite") as said:
+            AnswerDesk(3, lambda _, output=output: output).ask(0)
+        assert "HIV" not in str(said.value)
 
 
 def test_release_cannot_be_written_to():

@@ -120,3 +120,4 @@ def test_others_help():
         result = study.run([0.0] * 25, ledger, np.random.default_rng(1))
     assert result.summary["recommended"] == pytest.approx([0.4, 0.4], abs=0.25)
     assert len(result.owner.summary["best of each agent"]) == 25
+    assert "best of each agent" not in repr(result)

@@ -41,8 +41,7 @@ class TestShuffleStudy(SubjectConformance):
         return [ConstantUser(1e6), *range(1, self.subject.users)]
 
     def bad_data(self):
-        size = self.subject.users
-        return [[1.0], "records", 3, [float("nan")] * size, ["word"] * size]
+        return [[1.0], "records", 3]
 
 
 class TestNobodyToHideAmong(TestShuffleStudy):
@@ -198,6 +197,29 @@ def test_a_search_finds_the_best():
     assert found.point == pytest.approx([0.4, 0.4], abs=0.25)
     assert found.certificate.guarantee.epsilon <= 3.0
     assert found.certificate.guarantee.delta == 1e-5
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan], ids=["raises", "is no number"])
+@pytest.mark.parametrize("epsilon", [1.0, 12.0], ids=["hidden", "alone"])
+def test_an_objective_that_fails_is_one_in_the_middle(value, epsilon):
+    """Else a run ends, in public, where the one user on whom it fails is drawn."""
+
+    def failing(point, record):
+        return math.nan if math.isnan(value) else 1 / record
+
+    about = {"space": BoxSpace(), "users": [value] * 60, "epsilon": epsilon, "seed": 0}
+    found = optimise(failing, trust="shuffle", **about)
+    middle = optimise(lambda point, record: 0.5, trust="shuffle", **about)
+    assert found.result == middle.result
+    with pytest.raises(InputError, match="objective is None"):
+        optimise(None, trust="shuffle", **about)
+
+
+def test_that_an_answer_came_is_not_hidden_as_in_other_studies():
+    secret, *others = SMALL.not_covered()
+    assert "must stay its secret" in secret
+    assert others == list(ALONE.not_covered())
+    assert any("whether and when an answer came" in each for each in others)
 
 
 @pytest.mark.parametrize(
