@@ -263,7 +263,7 @@ class _Custodian:
         self.launcher.send(
             {
                 "result": result,
-                "owner": json.dumps(operations.owner),  # of which a mean may be infinite
+                "owner": operations.owner,
                 "head": ledger.journal.head,
                 "seeded": ledger.seeded,
                 "left": list(ledger.left()),

@@ -461,7 +461,7 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
         seeded=said["seeded"],
         durability=options.durability,
     )
-    owner = RunResult({}, owner=RunResult(json.loads(said["owner"])))
+    owner = RunResult({}, owner=RunResult(said["owner"]))
     assert target.seal is not None
     source = data if data is not None else target.seal.source
     return _Ran(said["result"], record, tuple(said["left"]), _for_owner(owner), source)
@@ -525,7 +525,8 @@ def _for_owner(result: Any) -> str:
     All of it may follow from private values, also which class a result has. So nothing is raised or
     printed here: what JSON cannot hold is written as text, and of what fails the kind and place.
     """
-    printed, nothing = io.StringIO(), {"summary": {}, "series": {}}
+    nothing: dict[str, Any] = {"summary": {}, "series": {}}
+    printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             owner = getattr(result, "owner", None)
