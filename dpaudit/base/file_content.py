@@ -17,15 +17,17 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True)
 class FileContent:
-    """What a file held when it was read, and which file it was.
+    """What a file held when it was read, which file it was, and who might read it.
 
     Attributes:
         data: all its bytes.
         identity: which file it was.
+        mode: its permissions.
     """
 
     data: bytes
     identity: Identity
+    mode: int
 
 
 def identity_of(status: os.stat_result) -> Identity:
@@ -36,16 +38,14 @@ def identity_of(status: os.stat_result) -> Identity:
 def read_without_links(path: Path, limit: int) -> FileContent:
     """Read a regular file once, by a path of which no part is a link.
 
-    Each folder is opened in the one before. So whoever puts a link in the place of a part of the
-    path meanwhile leads nowhere: the file lies where the path says, or is not read.
+    Each folder is opened in the one before, so that a link that comes in meanwhile leads nowhere.
 
     Args:
         path: absolute, as ``Path.resolve`` returns it.
         limit: of its bytes.
 
     Raises:
-        OSError: if there is no such file, or a part is a link; EINVAL if it is no regular file,
-            EFBIG if it is larger.
+        OSError: if there is no such file, or a link; EINVAL if it is not regular, EFBIG if larger.
     """
     descriptor = _open_without_links(path)
     try:
@@ -58,7 +58,7 @@ def read_without_links(path: Path, limit: int) -> FileContent:
         os.close(descriptor)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit} bytes")
-    return FileContent(data, identity_of(status))
+    return FileContent(data, identity_of(status), stat.S_IMODE(status.st_mode))
 
 
 def _open_without_links(path: Path) -> int:

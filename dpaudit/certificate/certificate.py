@@ -194,7 +194,7 @@ class Certificate(Displayed):
     filtered: FilterRecord | None = None
     release: ReleaseRecord | None = None
     seal: SealRecord | None = None
-    owner: Mapping[str, Any] | None = None
+    owner: Mapping[str, Any] | None = field(default=None, repr=False)
     schema: str = SCHEMA_VERSION
 
     @property

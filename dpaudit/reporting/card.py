@@ -8,7 +8,7 @@ what the certificate says, and beside it no more than the utility that its autho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit.base import validate
@@ -75,7 +75,7 @@ def model_card(
         if scores.count(each) > 1:
             raise InputError(f"utility has {validate.shown(each)} twice; keep one of them.")
     name = certificate.subject.name if name is None else validate.text(name=name)
-    shown = view(certificate)
+    shown = view(replace(certificate, owner=None))  # a card is for everybody
     front = _front(shown, scores)
     return template("card").render(shown=shown, name=name, utility=utility, front=front)
 

@@ -26,7 +26,7 @@ DEMO_SETTINGS = (
 FEW_NEIGHBOURS = 1
 """A demonstration is not to take long; dpaudit check tries them all."""
 
-FOR_OWNER = "for-owner.html"
+FOR_OWNER = "owner/for-owner.html"
 """The report with what the owner of the data alone may see, such as the regret."""
 
 

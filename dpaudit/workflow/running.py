@@ -6,6 +6,7 @@ The certificate is for everybody, and the owner's part for the owner of the data
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
 import tempfile
@@ -34,9 +35,9 @@ from dpaudit.ledger import (
     with_record,
 )
 from dpaudit.plan import Plan
-from dpaudit.project.foreign import foreign
+from dpaudit.project.foreign import error_summary, foreign
 from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
-from dpaudit.project.subject import source_of
+from dpaudit.project.subject import RunResult, source_of
 from dpaudit.project.targets import Target, certified, find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.reporting.text import visible
@@ -81,8 +82,8 @@ def _number(value: object) -> bool:
 
 _found = FindingTable(__name__)
 
-OWNER = "owner.json"
-"""File of what the owner of the data alone may see."""
+OWNER = "owner/owner.json"
+"""File of what the owner of the data alone may see, in a folder that nobody else may open."""
 
 
 class Charge(Budget, Anchor, Protocol):
@@ -143,7 +144,7 @@ def run_subject(
 
     Returns:
         The certificate with the results of the run, and the files. What the owner of the data alone
-        may see is in the last of them, ``owner.json``, if there is anything.
+        may see is in the last of them, ``owner/owner.json``, which every run writes.
 
     Raises:
         InputError: if something is wrong with the input. A ledger stays if anything was released.
@@ -285,12 +286,12 @@ class _Account:
 
 @dataclass(frozen=True)
 class _Ran:
-    """What a run left: its results and the owner's, the ledger's record, what was not released."""
+    """What a run left: results, the ledger's record, what was not released, the owner's file."""
 
     run: dict[str, Any]
     ledger: dict[str, Any]
     left: tuple[str, ...]
-    owner: dict[str, Any] | None
+    owner: str
     data: str
 
 
@@ -345,10 +346,8 @@ def run_target(
                 if len(ledger) == 0:
                     ledger.check()
                 run = _results(name, result)
-        owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
-        private = None if owner is None else _results(f"{name} for its owner", owner)
         record = ledger_record(ledger, account.journal)
-        ran = _Ran(run, record, tuple(ledger.left()), private, data)
+        ran = _Ran(run, record, tuple(ledger.left()), _for_owner(result), data)
         return _written(target, folder, account, ran, rehearsal)
 
 
@@ -462,10 +461,10 @@ def _ran_sealed(run: SealedRun, account: _Account, data: str | None) -> _Ran:
         seeded=said["seeded"],
         durability=options.durability,
     )
-    owner = {"summary": said["owner"], "series": {}} if said["owner"] else None
+    owner = RunResult({}, owner=RunResult(said["owner"]))
     assert target.seal is not None
     source = data if data is not None else target.seal.source
-    return _Ran(said["result"], record, tuple(said["left"]), owner, source)
+    return _Ran(said["result"], record, tuple(said["left"]), _for_owner(owner), source)
 
 
 def _made(run: SealedRun, journal: Path) -> int:
@@ -513,21 +512,30 @@ def _written(
         tables = write_results(run["results"], folder, made_up=made_up)
     written = (*tables, account.journal, *save(certificate, folder))
     account.ran(certificate)
-    if ran.owner is None:
-        return certificate, written
-    private = files.pretty_json(ran.owner)
-    if target.release is None and target.seal is None:
-        return certificate, (*written, files.write(folder / OWNER, private))
-    return certificate, (*written, _kept_apart(folder / "owner", private))
+    private = folder / OWNER
+    private.parent.mkdir(mode=0o700, exist_ok=True)
+    private.parent.chmod(0o700)
+    whole = ran.owner.encode(errors="replace")
+    return certificate, (*written, files.write(private, whole, private=True))
 
 
-def _kept_apart(folder: Path, private: str) -> Path:
-    """What the owner alone may see, in a folder of its own that nobody else may open."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)
-    path = files.write(folder / OWNER, private)
-    path.chmod(0o600)
-    return path
+def _for_owner(result: Any) -> str:
+    """What the owner of the data alone may see of a result, as JSON: of any result, even of none.
+
+    All of it may follow from private values, also which class a result has. So nothing is raised or
+    printed here: what JSON cannot hold is written as text, and of what fails the kind and place.
+    """
+    nothing: dict[str, Any] = {"summary": {}, "series": {}}
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            owner = getattr(result, "owner", None)
+            said = json.dumps({} if owner is None else owner.to_dict(), default=str)
+        told = nothing | json.loads(said, parse_constant=str)
+        record = told if _is_record(told) else nothing | {"summary": {"result": told}}
+        return files.pretty_json(record)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever foreign code raises
+        return files.pretty_json(nothing | {"summary": {"error": error_summary(error)}})
 
 
 def _kept(releases: int, journal: Path) -> str:

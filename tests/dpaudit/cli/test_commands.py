@@ -137,6 +137,7 @@ def test_run_writes_ledger_certificate_and_report(call):
     assert sorted(path.name for path in Path("here").iterdir()) == [
         "certificate.json",
         "ledger.jsonl",
+        "owner",
         "report.html",
     ]
     assert call("verify", "here/certificate.json")[0] == 0

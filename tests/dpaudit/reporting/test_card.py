@@ -131,3 +131,10 @@ def test_a_score_is_one_number_or_two(typed):
 def test_a_score_is_there_once(certificates):
     with pytest.raises(InputError, match="twice"):
         model_card(certificates["bare"], [Utility("a", 1.0), Utility("a", 2.0)])
+
+
+def test_a_card_is_for_everybody(certificates):
+    made = certificates["sealed"]
+    owned = replace(made, owner={"summary": {"true mean": 832}, "series": {"truth": [832.5]}})
+    assert model_card(owned) == model_card(made)
+    assert repr(owned) == repr(made)

@@ -465,7 +465,7 @@ REFUSALS = {
     "Proc": "file '/proc/self/environ' is not a file in the folder of the code; name one.",
     "Folder": "file '.' is not a file in the folder of the code; name one.",
     "NoText": "file 'rows.csv\\x00' is not a file in the folder of the code; name one.",
-    "OfTheOwner": "file 'out/owner/owner.json' is the owner's alone; it cannot be public.",
+    "OfTheOwner": "file 'own.html' has mode 0600, but everybody must be able to read a public file",
     "Code": "code_rows.py' is the table itself; code may not read it.",
     "Foreign": "mechanism is 'unnoisy'",
     "Disguised": "which is not a registered mechanism",
@@ -485,12 +485,12 @@ REFUSALS = {
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with code, the table, and many ways to the table."""
     folder = tmp_path_factory.mktemp("project") / "in"
-    (folder / "out" / "owner").mkdir(parents=True)
-    (folder / "folder").mkdir()
+    (folder / "folder").mkdir(parents=True)
     shutil.copy(LEAKS / "declarations.py", folder)
-    secrets = ("rows.csv", "code_rows.py", "../outside.csv", "out/owner/owner.json")
+    secrets = ("rows.csv", "code_rows.py", "../outside.csv", "own.html")
     for name in secrets:
         (folder / name).write_text("'of code'" if name.endswith(".py") else TABLE)
+    (folder / "own.html").chmod(0o600)
     (folder / "linked.csv").symlink_to("rows.csv")
     (folder / "linked_code.csv").symlink_to("code_rows.py")
     os.link(folder / "rows.csv", folder / "hard.csv")

@@ -1,8 +1,12 @@
 """A subject is run: what it writes, what its owner alone sees, and the demo."""
 
 import json
+import math
+import sys
 from dataclasses import dataclass
+from functools import reduce
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -149,6 +153,89 @@ def test_the_owner_s_report_says_whose_it_is(run, tmp_path):
     assert certificate.to_dict()["digest"] in text
 
 
+def test_nobody_else_may_open_the_owner_s_file(run):
+    (owner,) = (path for name, path in run[1].items() if name == "owner.json")
+    assert owner.parent.name == "owner"
+    assert owner.stat().st_mode & 0o777 == 0o600
+    assert owner.parent.stat().st_mode & 0o777 == 0o700
+
+
+class Raises:
+    """A result of another class, of which nothing can be had but what is published."""
+
+    owner = property(lambda self: 1 / 0)
+
+    def to_dict(self):
+        return {"summary": {}, "series": {}}
+
+
+class Exits(Raises):
+    owner = property(lambda self: sys.exit("private"))
+
+
+class Prints:
+    """Neither JSON nor silent."""
+
+    def __str__(self):
+        sys.stdout.write("private")
+        return "printed"
+
+
+ODD = {
+    "nothing": RunResult({}),
+    "no such part": SimpleNamespace(to_dict=dict),
+    "numbers": RunResult({}, owner=RunResult({"a": 1}, {"b": [0.5]})),
+    "nan": RunResult({}, owner=RunResult({"a": math.nan, "b": -math.inf})),
+    "nan in a curve": RunResult({}, owner=RunResult({}, {"b": [math.nan, 1]})),
+    "an object": RunResult({}, owner=RunResult({"a": Prints(), "b": {1, 2}})),
+    "no curve": RunResult({}, owner=RunResult({}, {"b": [1j]})),
+    "half a character": RunResult({}, owner=RunResult({"\ud800": "\ud800"})),
+    "deep": RunResult({}, owner=RunResult({"a": reduce(lambda inner, _: [inner], range(2000))})),
+    "deep inside": RunResult({}, owner=SimpleNamespace(to_dict=lambda: {"summary": DEEP})),
+    "long": RunResult({}, owner=RunResult({"a": 10**5000})),
+    "a class of its own": RunResult({}, owner=SimpleNamespace(to_dict=lambda: {"a": {2: 1}})),
+    "no result": RunResult({}, owner=17),
+    "raises": Raises(),
+    "exits": Exits(),
+}
+TOLD = {
+    "nothing": {},
+    "no such part": {},
+    "numbers": {"a": 1},
+    "nan": {"a": "NaN", "b": "-Infinity"},
+    "nan in a curve": {"result": {"summary": {}, "series": {"b": ["NaN", 1.0]}}},
+    "an object": {"a": "printed", "b": "{1, 2}"},
+    "half a character": {"?": "?"},
+    "a class of its own": {"result": {"summary": {}, "series": {}, "a": {"2": 1}}},
+}
+NOW = {0: "nothing"}
+DEEP = {"a": reduce(lambda inner, _: {"a": inner}, range(2000), {})}
+
+
+@dataclass(frozen=True)
+class TellsOddly(Answers):
+    default_data = "numbers"
+
+    def run(self, data, ledger, rng):
+        super().run(data, ledger, rng)
+        return ODD[NOW[0]]
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_no_one_else_sees_what_the_owner_is_told_or_whether(tmp_path, monkeypatch, capsys, what):
+    monkeypatch.setitem(NOW, 0, what)
+    name = f"{__name__}:TellsOddly"
+    certificate, written = run_subject(name, [], None, 1, tmp_path, rehearse=False)
+    files = ["ledger.jsonl", "certificate.json", "report.html", "owner/owner.json"]
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == files
+    said = capsys.readouterr()
+    assert "private" not in f"{said.out}{said.err}"
+    assert certificate.run["summary"] == {"data": "numbers", "releases": 3}
+    owned = with_owner(certificate, written[-1])
+    assert owned.owner["summary"] == TOLD.get(what, {"error": ANY})
+    render_to(owned, tmp_path / "owner" / "report.html")
+
+
 @pytest.mark.parametrize(
     "text", ["[]", "{}", '{"summary": 1, "series": {}}', '{"summary": {}, "series": {"a": ["x"]}}']
 )
@@ -170,19 +257,21 @@ def test_the_regret_is_in_the_owners_files_alone(tmp_path, monkeypatch):
         return audit_subject(subject, pair, **given | {"runs": 500})
 
     monkeypatch.setattr(demo, "audit_subject", audit_shortly)
-    names = ["ledger.jsonl", "certificate.json", "report.html", "owner.json", "for-owner.html"]
+    names = ["ledger.jsonl", "certificate.json", "report.html"]
+    names += ["owner/owner.json", "owner/for-owner.html"]
+    (tmp_path / "owner").mkdir()
     for name in names:
         (tmp_path / name).write_text("of an earlier demo, whose place this one takes")
     certificate, written = demo.run_demo(tmp_path, 1)
-    assert [each.name for each in written] == names
-    assert {each.name for each in tmp_path.iterdir()} == {each.name for each in written}
+    assert [each.relative_to(tmp_path).as_posix() for each in written] == names
+    assert {each for each in tmp_path.rglob("*") if each.is_file()} == set(written)
     assert load_certificate(tmp_path / "certificate.json") == certificate
     assert certificate.rehearsal is not None
     assert certificate.rehearsal.done
-    assert "final regret" in json.loads((tmp_path / "owner.json").read_text())["summary"]
+    assert "final regret" in json.loads((tmp_path / "owner/owner.json").read_text())["summary"]
     for name in ("certificate.json", "report.html"):
         assert "final regret" not in (tmp_path / name).read_text()
-    assert "final regret (for the owner alone)" in (tmp_path / "for-owner.html").read_text()
+    assert "final regret (for the owner alone)" in (tmp_path / "owner/for-owner.html").read_text()
 
 
 @pytest.mark.parametrize("began", [False, True])

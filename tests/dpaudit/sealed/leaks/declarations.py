@@ -115,9 +115,9 @@ class NoText(Reader):
 
 @dataclass(frozen=True)
 class OfTheOwner(Reader):
-    """What an earlier run told the owner."""
+    """The report of an earlier run that was made for the owner alone."""
 
-    public_files: ClassVar = ("out/owner/owner.json",)
+    public_files: ClassVar = ("own.html",)
 
 
 @dataclass(frozen=True)
