@@ -19,7 +19,8 @@ the initial weights, and the ``generator`` of the ``DataLoader`` that draws the 
 ``neighbours``.
 
 A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
-<dpaudit.ledger.Ledger.resume>`; steps taken again count again. ``docs/training.md`` says more.
+<dpaudit.ledger.Ledger.resume>`; steps taken again count again, and how batches of earlier steps
+were drawn is not known. ``docs/training.md`` says more.
 """
 
 from __future__ import annotations
