@@ -512,11 +512,8 @@ def _written(
         tables = write_results(run["results"], folder, made_up=made_up)
     written = (*tables, account.journal, *save(certificate, folder))
     account.ran(certificate)
-    private = folder / OWNER
-    private.parent.mkdir(mode=0o700, exist_ok=True)
-    private.parent.chmod(0o700)
     whole = ran.owner.encode(errors="replace")
-    return certificate, (*written, files.write(private, whole, private=True))
+    return certificate, (*written, files.write(folder / OWNER, whole, private=True))
 
 
 def _for_owner(result: Any) -> str:
@@ -612,14 +609,18 @@ def journal_record(
 def _new_path(folder: Path, name: str) -> Iterator[Path]:
     """A path in the folder that does not exist yet: a ledger is never overwritten.
 
-    The folder is made if need be; if what is done with it fails and nothing is in it, it goes.
+    The folder and the owner's in it are made if need be; if what is done with them fails and
+    nothing is in them, they go.
     """
-    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    private = (folder / OWNER).parent
+    made = [each for each in (private, folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        private.mkdir(mode=0o700, exist_ok=True)
+        private.chmod(0o700)
     except OSError as error:
         raise InputError(
-            f"output {files.shown(folder)} cannot be made: {error.strerror}."
+            f"output {files.shown(Path(error.filename))} cannot be made: {error.strerror}."
         ) from None
     path = folder / name
     if path.exists():

@@ -184,7 +184,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD.replace('"gaussian"', '"magic"'), "mechanism is 'magic'"),
         (GOOD.replace('"gaussian"', "3"), "mechanism is 3"),
         (GOOD + "\n[claim]\nepsilon = -1", "epsilon is -1"),
-        (GOOD + "\n[claim]\ndelta = 0.1", "states only delta; it must be like"),
+        (GOOD + "\n[claim]\ndelta = 0.1", "states only delta; it must be a table like"),
         (GOOD + "\n[extra]\n", "unknown key 'extra'"),
         (GOOD + "\nsigma = 2", "is not TOML: .*; a key is there twice"),
         ((GOOD.replace("[[invocation]]", "[invocation]") + "\n") * 2, r"begin with \[\[NAME\]\]"),

@@ -153,6 +153,13 @@ def test_the_owner_s_report_says_whose_it_is(run, tmp_path):
     assert certificate.to_dict()["digest"] in text
 
 
+def test_a_file_in_the_place_of_the_owner_s_folder_is_told_before_anything_is_charged(tmp_path):
+    (tmp_path / "owner").touch()
+    with pytest.raises(InputError, match="owner' cannot be made: File exists"):
+        run_subject(f"{__name__}:WithTruth", [], "numbers", 1, tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["owner"]
+
+
 def test_nobody_else_may_open_the_owner_s_file(run):
     (owner,) = (path for name, path in run[1].items() if name == "owner.json")
     assert owner.parent.name == "owner"
