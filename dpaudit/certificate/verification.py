@@ -66,9 +66,7 @@ def verify(certificate: Certificate) -> None:
     if certificate.release is not None:
         _check_release(certificate)
     if certificate.filtered is not None and certificate.run is None:
-        raise TamperedError(
-            "filtered is stated, but there is no run that could have passed a filter."
-        )
+        raise TamperedError("filtered is stated, but there is no run that passed a filter.")
     proved, again = certificate.guarantee, recomputed(certificate)
     if (proved is None) != (again.guarantee is None):
         raise TamperedError(
@@ -233,6 +231,9 @@ def _check_run(certificate: Certificate) -> None:
         )
     if sum(ledger["samplers"].values()) != ledger["entries"]:
         raise TamperedError("the samplers of the run did not draw as often as its ledger counts.")
+    filtered = certificate.filtered
+    if filtered is not None and sum(filtered.admitted.values()) != ledger["entries"]:
+        raise TamperedError("filtered.admitted is not as much as the ledger of the run counts.")
 
 
 def recomputed(certificate: Certificate) -> Certificate:

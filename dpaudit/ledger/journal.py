@@ -75,7 +75,7 @@ class Journal:
             "journal": identifier,
             "plan": plan.to_dict(),
             "plan_hash": plan.hash,
-            **({} if filtered is None else {"filter": filtered.to_dict()}),
+            **({} if filtered is None else {"privacy_filter": filtered.to_dict()}),
         }
         journal = cls(Chain.create(path, header, durability), identifier, anchor)
         journal._anchored()
@@ -268,6 +268,7 @@ class JournalSummary(JournalEnd):
         account: what was charged, which the plan admits.
         samplers: how many releases each sampler drew.
         external: how many of them it drew outside of this package.
+        filtered: as of :class:`JournalContent`.
     """
 
     plan: Plan
@@ -275,6 +276,7 @@ class JournalSummary(JournalEnd):
     account: Account
     samplers: Mapping[str, int] = field(default_factory=dict)
     external: Mapping[str, int] = field(default_factory=dict)
+    filtered: FilterRecord | None = None
 
     @property
     def releases(self) -> int:
@@ -343,7 +345,7 @@ class _Walk:
         if header.get("plan_hash") != self.plan.hash:
             raise TamperedError("the journal's plan_hash does not match its plan.")
         self.identifier = str(header.get("journal") or header["hash"])  # of a forged one never ""
-        stated = header.get("filter")
+        stated = header.get("privacy_filter")
         self.filtered = None if stated is None else FilterRecord.from_dict(stated)
         self._anchor = None if anchor is None else AnchorCheck(self.identifier, anchor)
         self._see(header)
@@ -379,11 +381,12 @@ class _Walk:
     def content(self) -> JournalContent:
         """All that the journal says."""
         entries = tuple(self)
-        return JournalContent(entries=entries, filtered=self.filtered, **self.facts())
+        return JournalContent(entries=entries, **self.facts())
 
     def facts(self) -> dict[str, Any]:
-        """Plan, identifier and end."""
-        return {"plan": self.plan, "identifier": self.identifier, **asdict(self.end)}
+        """Plan, identifier, filter and end."""
+        own = {"plan": self.plan, "identifier": self.identifier, "filtered": self.filtered}
+        return own | asdict(self.end)
 
     def _see(self, record: Mapping[str, Any]) -> None:
         if self._anchor is not None:

@@ -188,7 +188,8 @@ class Ledger(Uncopied, BoundedQueries):
             plan: what the algorithm declares now; where given, it must be that of the journal.
             rng: as for a new ledger.
             budget: a fresh privacy filter like that of the interrupted ledger, which is taken where
-                none is given; it is charged with what the journal holds.
+                none is given; it is charged with what the journal holds, but not with what other
+                ledgers that shared the earlier one released.
             noise: as for a new ledger.
             durability: as for a new ledger.
             anchor: as given to the interrupted ledger.
@@ -211,9 +212,8 @@ class Ledger(Uncopied, BoundedQueries):
                 budget = content.filtered.again(content.plan)
             if (filtered := FilterRecord.of(budget, {})) != content.filtered:
                 raise InputError(
-                    f"budget is {_called(filtered)}, but journal {files.shown(journal)} began with "
-                    f"{_called(content.filtered)}; give a filter like that, because a limit that "
-                    "follows from results proves nothing."
+                    f"budget is no filter like that with which journal {files.shown(journal)} "
+                    "began; leave budget out, and that of the journal is taken, if it has one."
                 )
             ledger = cls(content.plan, rng=rng, noise=noise)
             ledger._account = content.account()
@@ -667,12 +667,6 @@ class Ledger(Uncopied, BoundedQueries):
         self.close()
         if error is None and not ended:
             self.check()
-
-
-def _called(filtered: FilterRecord | None) -> str:
-    if filtered is None:
-        return "no filter"
-    return f"a filter of the kind {filtered.kind}, ε = {filtered.epsilon:g}, δ = {filtered.delta:g}"
 
 
 def _run_once(

@@ -24,6 +24,8 @@ from dpaudit.tables.engines.sources import identities
 
 _MOST_PUBLIC = 100_000_000
 """Bytes of a public file."""
+_OWNER = "owner.json"
+"""What earlier runs told the owner alone; older versions let everybody read it."""
 
 
 def table_files(table: ReadTable, readable: Sequence[Path]) -> frozenset[Identity]:
@@ -72,6 +74,8 @@ def read_public(folder: Path, name: str) -> tuple[Path, FileContent]:
     path = root
     with suppress(OSError, ValueError):  # of a text that names no path
         path = (root / name).resolve()
+    if path.is_relative_to(root) and path.name == _OWNER:
+        raise InputError(f"file {name!r:.80} is the owner's alone; it cannot be public.")
     try:
         if path == root or not path.is_relative_to(root):
             raise FileNotFoundError

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from dpaudit.ledger import (
     with_record,
 )
 from dpaudit.plan import Plan
-from dpaudit.project.foreign import error_summary, foreign
+from dpaudit.project.foreign import foreign, place_of
 from dpaudit.project.sealed_subject import MADE_UP_ROWS, OpenSubject, on_made_up_rows
 from dpaudit.project.subject import RunResult, source_of
 from dpaudit.project.targets import Target, certified, find_target, parse_settings
@@ -82,6 +83,7 @@ def _number(value: object) -> bool:
 
 _found = FindingTable(__name__)
 
+_ANOTHER = "give another folder with -o."
 OWNER = "owner/owner.json"
 """File of what the owner of the data alone may see, in a folder that nobody else may open."""
 
@@ -531,8 +533,11 @@ def _for_owner(result: Any) -> str:
         told = nothing | json.loads(said, parse_constant=str)
         record = told if _is_record(told) else nothing | {"summary": {"result": told}}
         return files.pretty_json(record)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever foreign code raises
-        return files.pretty_json(nothing | {"summary": {"error": error_summary(error)}})
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # whatever foreign code raises
+        said = f"{type(error).__name__}{place_of(error)}"
+        return files.pretty_json(nothing | {"summary": {"error": said}})
 
 
 def _kept(releases: int, journal: Path) -> str:
@@ -612,26 +617,31 @@ def _new_path(folder: Path, name: str) -> Iterator[Path]:
     The folder and the owner's in it are made if need be; if what is done with them fails and
     nothing is in them, they go.
     """
-    private = (folder / OWNER).parent
+    path, private = folder / name, (folder / OWNER).parent
     made = [each for each in (private, folder, *folder.parents) if not each.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        private.mkdir(mode=0o700, exist_ok=True)
-        private.chmod(0o700)
-    except OSError as error:
-        raise InputError(
-            f"output {files.shown(Path(error.filename))} cannot be made: {error.strerror}."
-        ) from None
-    path = folder / name
-    if path.exists():
-        raise InputError(f"{files.shown(path)} exists already; give another folder with -o.")
-    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise InputError(f"{files.shown(path)} exists already; {_ANOTHER}")
+            private.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"output {files.shown(Path(error.filename))} cannot be made: {error.strerror}."
+            ) from None
+        if private not in made and (private.is_symlink() or not _is_closed(private)):
+            raise InputError(f"{files.shown(private)} exists, and is open to others; {_ANOTHER}")
         yield path
     except BaseException:
         with contextlib.suppress(OSError):  # it holds something
             for each in made:
                 each.rmdir()
         raise
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether its owner alone may open it, as far as this system tells."""
+    return os.name != "posix" or not folder.stat().st_mode & 0o077
 
 
 def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,10 @@ def require_journal(
         "journal": content.identifier,
         "lines": content.lines,
     }
+    if (filtered := certificate.filtered) is not None:
+        stated |= {"filter": replace(filtered, admitted={}), "admitted": dict(filtered.admitted)}
+        charged = {at: content.account.charged(at) for at in filtered.admitted}
+        found |= {"filter": content.filtered, "admitted": charged}
     for name, value in stated.items():
         if value != found[name]:
             either = "the ledger is incomplete, or belongs to another run"

@@ -212,7 +212,7 @@ def test_the_best_run_alone_is_told(tmp_path, direction) -> None:
 
     study.optimize(line, objective)
     (best,) = (each for each in study.study.trials if each.value is not None)
-    assert study.study.best_params == best.params == {"x": pytest.approx(max(made))}
+    assert study.study.best_params == best.params == {"x": pytest.approx(max(made), abs=0.15)}
     assert best.value == pytest.approx(0.5 + sign * 0.4 * best.params["x"], abs=0.1)
     states = {each.state.name for each in study.study.trials if each.value is None}
     assert (len(study.study.trials), states) == (25, {"PRUNED"})

@@ -142,7 +142,7 @@ def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
     assert ledger.filtered.admitted == {"answer": 1}
     ledger.journal.release()
     for other in (AdaptiveFilter(2.0, 0.0), AdaptiveFilter(9.0, 1e-6), Unlimited()):
-        with pytest.raises(InputError, match="began with a filter of the kind adapt"):
+        with pytest.raises(InputError, match="is no filter like that with which journal"):
             Ledger.resume(path, noise=FloatNoise(), budget=other)
     for same in (AdaptiveFilter(9.0, 0.0), None):
         again = Ledger.resume(path, noise=FloatNoise(), budget=same)
@@ -151,7 +151,7 @@ def test_a_filter_is_the_one_that_the_journal_began_with(tmp_path):
         again.journal.release()
     none = tmp_path / "none.jsonl"
     Ledger(response_plan(), noise=FloatNoise(), journal=none).journal.release()
-    with pytest.raises(InputError, match="began with no filter; give"):
+    with pytest.raises(InputError, match="is no filter like that with which journal"):
         Ledger.resume(none, noise=FloatNoise(), budget=AdaptiveFilter(9.0, 0.0))
 
 

@@ -466,6 +466,7 @@ REFUSALS = {
     "Folder": "file '.' is not a file in the folder of the code; name one.",
     "NoText": "file 'rows.csv\\x00' is not a file in the folder of the code; name one.",
     "OfTheOwner": "file 'own.html' has mode 0600, but everybody must be able to read a public file",
+    "OfAnOlderRun": "file 'out/owner.json' is the owner's alone; it cannot be public.",
     "Code": "code_rows.py' is the table itself; code may not read it.",
     "Foreign": "mechanism is 'unnoisy'",
     "Disguised": "which is not a registered mechanism",
@@ -487,7 +488,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project") / "in"
     (folder / "folder").mkdir(parents=True)
     shutil.copy(LEAKS / "declarations.py", folder)
-    secrets = ("rows.csv", "code_rows.py", "../outside.csv", "own.html")
+    (folder / "out").mkdir()
+    secrets = ("rows.csv", "code_rows.py", "../outside.csv", "own.html", "out/owner.json")
     for name in secrets:
         (folder / name).write_text("'of code'" if name.endswith(".py") else TABLE)
     (folder / "own.html").chmod(0o600)

@@ -200,7 +200,7 @@ def test_what_no_auditor_can_attack_says_so(project):
     outcome = project(entry("Twice", None, "claim = { epsilon = 2 }"))
     certificate = rows(outcome)["Twice"].certificate
     assert certificate.audits == ()
-    assert "No audit was made: 2 invocations" in certificate.not_covered[-1]
+    assert "No audit was made: the plan has 2 invocations" in certificate.not_covered[-1]
     assert outcome.status is Status.CERTIFIED
     assert "define audit_release; define it, or list a [[subject.audit]]" in told(outcome, "Twice")
 

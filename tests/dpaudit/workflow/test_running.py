@@ -160,6 +160,21 @@ def test_a_file_in_the_place_of_the_owner_s_folder_is_told_before_anything_is_ch
     assert [each.name for each in tmp_path.iterdir()] == ["owner"]
 
 
+def test_a_folder_that_others_may_open_is_not_the_owner_s(tmp_path):
+    (tmp_path / "owner").mkdir(mode=0o755)
+    with pytest.raises(InputError, match="owner' exists, and is open to others; give another"):
+        run_subject(f"{__name__}:WithTruth", [], "numbers", 1, tmp_path)
+    assert (tmp_path / "owner").stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in tmp_path.iterdir()] == ["owner"]
+
+
+def test_where_a_ledger_is_nothing_is_made(tmp_path):
+    (tmp_path / "ledger.jsonl").touch()
+    with pytest.raises(InputError, match="exists already; give another folder"):
+        run_subject(f"{__name__}:WithTruth", [], "numbers", 1, tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["ledger.jsonl"]
+
+
 def test_nobody_else_may_open_the_owner_s_file(run):
     (owner,) = (path for name, path in run[1].items() if name == "owner.json")
     assert owner.parent.name == "owner"
@@ -178,6 +193,16 @@ class Raises:
 
 class Exits(Raises):
     owner = property(lambda self: sys.exit("private"))
+
+
+class Stops(BaseException):
+    pass
+
+
+class Ends(Raises):
+    @property
+    def owner(self):
+        raise Stops("private")
 
 
 class Prints:
@@ -204,6 +229,7 @@ ODD = {
     "no result": RunResult({}, owner=17),
     "raises": Raises(),
     "exits": Exits(),
+    "ends": Ends(),
 }
 TOLD = {
     "nothing": {},
@@ -266,7 +292,7 @@ def test_the_regret_is_in_the_owners_files_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "audit_subject", audit_shortly)
     names = ["ledger.jsonl", "certificate.json", "report.html"]
     names += ["owner/owner.json", "owner/for-owner.html"]
-    (tmp_path / "owner").mkdir()
+    (tmp_path / "owner").mkdir(mode=0o700)
     for name in names:
         (tmp_path / name).write_text("of an earlier demo, whose place this one takes")
     certificate, written = demo.run_demo(tmp_path, 1)

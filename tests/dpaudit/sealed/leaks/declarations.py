@@ -121,6 +121,13 @@ class OfTheOwner(Reader):
 
 
 @dataclass(frozen=True)
+class OfAnOlderRun(Reader):
+    """What older versions wrote for the owner, and everybody may read."""
+
+    public_files: ClassVar = ("out/owner.json",)
+
+
+@dataclass(frozen=True)
 class Code(Reader):
     """The table is a link to a file of Python, which is copied as code where it is imported."""
 

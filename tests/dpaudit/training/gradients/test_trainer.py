@@ -28,15 +28,16 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.accounting.budgets import RenyiFilter
-from dpaudit.base.errors import ClosedLedgerError
-from dpaudit.certificate import verify
+from dpaudit.base.errors import ClosedLedgerError, TamperedError
+from dpaudit.certificate import FilterRecord, SubjectRecord, certify, verify
+from dpaudit.ledger import with_ledger
 from dpaudit.ledger.units import DistinctNames
 from dpaudit.mechanisms import BandedToeplitz
 from dpaudit.training import Adaptive, Trainer, fit
 from dpaudit.training.declared import invocations_at
 from dpaudit.training.gradients.batches import batches
 from dpaudit.training.gradients.clipped import MARGIN
-from dpaudit.workflow.verifying import verify_file
+from dpaudit.workflow.verifying import is_journal, verify_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* steps are charged, and .* are lost")
 
@@ -297,6 +298,35 @@ def test_a_budget_ends_it():
     verify(certificate)
     with pytest.raises(BudgetExceededError):
         made.ledger.release(Gaussian(1.0), np.zeros(3))
+
+
+def test_a_filter_of_a_certificate_is_that_of_the_journal(tmp_path):
+    """A limit that was chosen after the results is none that any release passed."""
+    journal, saved = tmp_path / "steps.jsonl", tmp_path / "certificate.json"
+    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.25, steps=9, relation=ZeroOut())
+    filters = RenyiFilter(epsilon=6.0, delta=1e-5), RenyiFilter(epsilon=6.1, delta=1e-5)
+    ledger = Ledger(plan, noise=FloatNoise(), journal=journal, budget=filters[0])
+    made = Trainer(direct, weights(), torch.eye(3), ledger)
+    steps = len(list(made))
+    ledger.close()
+    made.certificate(1e-5).save(saved)
+    verify_file(saved, ledger=journal)
+    renamed = journal.rename(tmp_path / "steps.log")
+    assert is_journal(renamed)
+
+    def stated(budget, admitted):
+        record = FilterRecord.of(budget, {"gradient": admitted})
+        about = {"subject": SubjectRecord("x"), "delta": 1e-5, "filtered": record}
+        with_ledger(certify(plan, **about), ledger, {"summary": {}}).save(saved)
+
+    stated(filters[0], steps)
+    verify_file(saved, ledger=renamed)
+    stated(filters[1], steps)
+    with pytest.raises(TamperedError, match="differ in filter"):
+        verify_file(saved, ledger=renamed)
+    stated(filters[0], 1)
+    with pytest.raises(TamperedError, match=r"filtered.admitted is not as much as the ledger"):
+        verify_file(saved)
 
 
 def test_fit_closes_what_its_budget_ended():
