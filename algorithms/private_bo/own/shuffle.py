@@ -31,7 +31,7 @@ from dpaudit.project import RunResult
 from private_bo.levels import Levels
 from private_bo.own.agent import scale_answer
 from private_bo.own.answers import AT, LocalStudy
-from private_bo.own.server import Question, ReleasedAnswer, Server
+from private_bo.own.server import Question, ReleasedAnswer
 from private_bo.own.studies import OwnStudy
 from private_bo.redacted_errors import ExitError
 

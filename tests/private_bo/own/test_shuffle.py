@@ -230,14 +230,14 @@ def test_how_often_an_objective_failed_is_told_to_an_experimenter_or_the_owner(e
 
 
 @pytest.mark.parametrize(
-    ("error", "ended"),
-    [(SystemExit, (InputError, "raised SystemExit")), (KeyboardInterrupt, (KeyboardInterrupt, None))],
+    ("error", "ended", "words"),
+    [(SystemExit, InputError, "raised SystemExit"), (KeyboardInterrupt, KeyboardInterrupt, None)],
 )
-def test_an_objective_that_ends_the_process_ends_the_run(error, ended):
+def test_an_objective_that_ends_the_process_ends_the_run(error, ended, words):
     def ending(point, record):
         raise error
 
-    with pytest.raises(ended[0], match=ended[1]):
+    with pytest.raises(ended, match=words):
         optimise(ending, BoxSpace(), users=20, epsilon=1.0, trust="shuffle", seed=0)
 
 
