@@ -30,6 +30,10 @@ _WANTED: dict[type, str] = {
 """What is likely to be wrong, by the kind of an error alone."""
 
 
+class ExitError(PublicError):
+    """A user's function asked for the end of the process, which no study may go on after."""
+
+
 _OF_A_SCRIPT = 1 << 9
 """Flag of classes that a ``class`` statement made: their names, and modules, are the user's."""
 
@@ -61,7 +65,8 @@ class RedactedFunction:
 
         Raises:
             PublicError: in place of whatever it raises, which is no part of this one's context; it
-                names the kind of Python's own, as other names are the user's words too.
+                names the kind of Python's own, as other names are the user's words too. It is an
+                ExitError in place of a SystemExit.
             KeyboardInterrupt: without words, if it is interrupted.
         """
         try:
@@ -71,7 +76,7 @@ class RedactedFunction:
             place = self._place(error)
         if issubclass(kind, KeyboardInterrupt):
             raise KeyboardInterrupt
-        raise PublicError(
+        raise (ExitError if issubclass(kind, SystemExit) else PublicError)(
             f"{self.name} raised {kind.__name__}{place}; it must take whatever it is given"
             f"{_WANTED.get(kind, '')}."
         )

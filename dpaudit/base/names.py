@@ -17,35 +17,23 @@ _UNSEEN = re.compile(
 """Printable to Python, and ignorable by default in Unicode (UAX #44), or blank."""
 _LOOKS = {
     int(code, 16): each[0]
-    for each in [
-        "a:0430,03b1,0251",
-        "b:0432,03b2",
-        "c:0441",
-        "d:0501",
-        "e:0435,03b5",
-        "g:0261",
-        "h:04bb,043d,0570",
-        "i:0456,03b9,0131",
-        "j:0458",
-        "k:043a,03ba",
-        "l:04cf,0031",
-        "m:043c",
-        "n:03b7,0578",
-        "o:043e,03bf,0585,0030",
-        "p:0440,03c1",
-        "q:051b",
-        "s:0455",
-        "t:0442,03c4",
-        "u:03c5,057d",
-        "v:03bd",
-        "w:051d",
-        "x:0445,03c7",
-        "y:0443,03b3",
-    ]
+    for each in (
+        "a:0430,03b1,0251,1d00", "b:0432,03b2,0299", "c:0441,1d04", "d:0501,1d05",
+        "e:0435,03b5,1d07", "g:0261,0262", "h:04bb,043d,0570,029c", "i:0456,03b9,0131,026a,0269",
+        "j:0458,1d0a", "k:043a,03ba,1d0b", "l:04cf,01c0,029f", "m:043c,1d0d", "n:03b7,0578,0274",
+        "o:043e,03bf,0585,1d0f", "p:0440,03c1,1d18", "q:051b", "r:0280", "s:0455,a731",
+        "t:0442,03c4,1d1b", "u:03c5,057d,1d1c", "v:03bd,1d20", "w:051d,1d21", "x:0445,03c7",
+        "y:0443,03b3,028f", "z:03b6,1d22", "-:2010,2012,2013,2014,2015,2212", "':2018,2019,02bc",
+    )
     for code in each[2:].split(",")
-}
-"""Letters that look like Latin ones, small or as capitals: from the confusables of UTS #39."""
-_TOGETHER = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
+}  # fmt: skip
+"""What looks like a Latin letter, small or as a capital, or a dash: from UTS #39's confusables."""
+_DIGITS = str.maketrans("01", "ol")
+_CAPITALS = str.maketrans("I\u0406\u0399L", "lll\1")
+"""A capital I looks like a small l, and a capital L does not."""
+_GAP = re.compile(r"(?<=\d)\s+(?=\d)")
+_TOGETHER = {"LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
+"""Scripts that are written together, and do not look alike."""
 
 
 def same_person(one: str, other: str) -> bool:
@@ -55,6 +43,15 @@ def same_person(one: str, other: str) -> bool:
     are those that they look like. It rather takes two people for one than one for two.
     """
     return _skeleton(one) == _skeleton(other)
+
+
+def looks_alike(one: str, other: str) -> bool:
+    """Tell whether two names of things look like one: digits, marks and punctuation count.
+
+    Case does not, nor do width, spaces other than between digits, and letters that look the same.
+    """
+    seen = [_GAP.sub("\0", unicodedata.normalize("NFKC", each)) for each in (one, other)]
+    return any(len({_letters(n.translate(way)) for n in seen}) == 1 for way in ({}, _CAPITALS))
 
 
 def written_alike(one: str, other: str) -> bool:
@@ -83,7 +80,10 @@ def _plain(name: str) -> str:
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+def _letters(name: str) -> str:
+    return _UNSEEN.sub("", unicodedata.normalize("NFKD", _plain(name)).translate(_LOOKS))
+
+
 def _skeleton(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", _plain(name)).translate(_LOOKS)
-    kept = (each for each in letters if each.isalnum() or unicodedata.category(each) == "Mc")
-    return _UNSEEN.sub("", "".join(kept))
+    letters = _letters(name).translate(_DIGITS)
+    return "".join(each for each in letters if each.isalnum() or unicodedata.category(each) == "Mc")

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, text
 
 from dpaudit.base.chain import require_new
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
-from dpaudit.base.names import same_person
+from dpaudit.base.names import checked_name, looks_alike
 from dpaudit.base.validate import shown
 from dpaudit.book import databases, store
 from dpaudit.book.databases import last_seen
@@ -63,10 +63,11 @@ def _ran(held: JournalSummary) -> Plan | None:
 
 def _require_unlike(name: str, known: Iterable[str]) -> None:
     """Refuse a data set that would pass for another one, and have budgets of its own."""
-    if other := next((each for each in known if same_person(name, each)), None):
+    checked_name(dataset=name)
+    if other := next((each for each in known if looks_alike(name, each)), None):
         raise InputError(
             f"dataset is {shown(name)}, which looks like the data set {shown(other)} of the book; "
-            "use that one, or choose a name that differs in letters or digits."
+            "use that one, or choose a name that differs in letters, digits or punctuation."
         )
 
 

@@ -29,7 +29,7 @@ from private_bo.own.federated import FederatedStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.server import Space
-from private_bo.own.shuffle import ShuffleStudy
+from private_bo.own.shuffle import FAILED, ShuffleStudy
 from private_bo.own.studies import NUMBERED, OwnStudy, as_records
 
 _STUDIES: dict[str, type[OwnStudy]] = {
@@ -139,8 +139,8 @@ def optimise(
         epsilon: of one user.
         trust: as for :func:`study`.
         seed: makes an experiment that can be repeated, noise and all, and that warns if answers
-            are outside of their range; None for a deployment, whose noise comes from exact
-            samplers (extra ``secure``).
+            are outside of their range, or count as its middle; None for a deployment, whose noise
+            comes from exact samplers (extra ``secure``).
         float_noise: whether a deployment's noise is drawn in floating point instead.
         **settings: as for :func:`study`.
 
@@ -168,6 +168,13 @@ def optimise(
         warnings.warn(
             f"{len(outside)} answers were outside of {made.answers} and counted as its ends; give "
             "their range, such as answers=(low, high).",
+            stacklevel=2,
+        )
+    failed = 0 if seed is None else result.for_owner.summary.get(FAILED, 0)
+    if failed:
+        warnings.warn(
+            f"the objective failed for {failed} of {count} answers, which counted as the middle of "
+            "the range; call it on a record of your own to see why.",
             stacklevel=2,
         )
     claim = made.claim()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import count
 from typing import Any, ClassVar
@@ -27,13 +27,17 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import RandomizedResponse
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, ReplaceOne, TrustModel
+from dpaudit.project import RunResult
 from private_bo.levels import Levels
 from private_bo.own.agent import scale_answer
 from private_bo.own.answers import AT, LocalStudy
-from private_bo.own.server import Question, ReleasedAnswer, Server
+from private_bo.own.server import Question, ReleasedAnswer
 from private_bo.own.studies import OwnStudy
+from private_bo.redacted_errors import ExitError
 
 _FINDINGS = FindingTable(__name__)
+FAILED = "failed objectives"
+"""Of the owner's result: how many answers count as the middle, as the objective failed."""
 _LARGEST = 16.0
 """Of ε₀: rounding to levels matters more than its lies."""
 _SLACK = 1e-3
@@ -127,18 +131,34 @@ class ShuffleStudy(LocalStudy):
         """The only party that knows who answers; ``rng`` makes coins of answers."""
         return Shuffler(self, ledger, rng)
 
-    def search(self, problem: Iterable[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
-        """Ask question after question; a failing objective counts as the middle of the range."""
+    def search(self, problem: Iterable[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Ask question after question; a failing objective counts as the middle of the range.
+
+        Returns:
+            The server, and how often the objective failed, which is private.
+
+        Raises:
+            ExitError: if the objective asks for the end of the process.
+        """
         draws, coins = rng.spawn(2)
         server, shuffler, records = self.server(draws), self.shuffler(ledger, coins), list(problem)
+        failed = 0
         for _ in records:
             question, place = server.ask(), shuffler.draw()
             try:
                 told = shuffler.answer(question, self.measure(question.point, records[place]))
+            except ExitError:
+                raise
             except PublicError:  # of one who was drawn in secret; nothing was released
+                failed += 1
                 told = shuffler.answer(question, None)
             server.tell(told)
-        return server
+        return server, failed
+
+    def result(self, problem: Any, found: Any) -> RunResult:
+        """As in the base class; how often the objective failed is for the owner alone."""
+        server, failed = found
+        return replace(super().result(problem, server), owner=RunResult({FAILED: failed}))
 
     # -- audit -----------------------------------------------------------------------------------
 

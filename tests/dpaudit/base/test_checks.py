@@ -18,7 +18,7 @@ from dpaudit import Laplace
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import MOST, Checked, Count, at_least
-from dpaudit.base.names import checked_name, same_person, written_alike
+from dpaudit.base.names import checked_name, looks_alike, same_person, written_alike
 from dpaudit.base.numbers import confidence, down, not_above, not_below, percent, plain, up
 from dpaudit.mechanisms import LaplacePair
 from dpaudit.reporting.curves import probability
@@ -290,10 +290,45 @@ def test_others_are_others(one, other):
     assert checked_name(by=other) == other
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("shop", each) for each in ("Shop", " shop ", "s hop", "\uff53hop", "sh\u043ep")),
+        *(("shop", each) for each in ("s\u029cop", "\u0455\u04bb\u043e\u0440")),
+        *(("data", each) for each in ("d\u0430ta", "data\u3164")),
+        *(("datal", each) for each in ("dataI", "data\uff29", "dataL", "data\u0406", "data\u04cf")),
+        *(("AI", each) for each in ("Al", "ai", "aI")),
+        ("sales-1", "sales\u20131"),
+        ("Sch\u00fcler", "schu\u0308ler"),
+        ("\u0451", "\u00eb"),
+        ("week 1  12", "week 1 12"),
+    ],
+)
+def test_things_whose_names_look_like_one(one, other):
+    assert looks_alike(one, other)
+    assert looks_alike(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("sales-1.1", "sales-11"), ("2024-1-12", "2024-11-2"), ("week 1 12", "week 11 2")),
+        *(("C", "C++"), ("C", "C#"), ("-1", "1"), ("shop+", "shop-"), ("v1", "vl"), ("s0", "so")),
+        *(("Sch\u00fcler", "Schuler"), ("\u0915\u0941", "\u0915\u0947")),
+        *(("\U0001f4ca", "\U0001f6d2"), ("MAIL", "MALL"), ("mail", "mall"), ("files", "flies")),
+    ],
+)
+def test_things_whose_names_do_not(one, other):
+    assert not looks_alike(one, other)
+    assert not looks_alike(other, one)
+    assert checked_name(dataset=one) == one
+
+
 def test_names_are_of_one_script_and_can_be_seen():
     for fine in (
         "Jos\u00e9 O'Brien-2",
         "\u7530\u4e2d\u3055\u304f\u3089",
+        "POS\u30c7\u30fc\u30bf \u4f50\u3005\u6728",
         "ann@x.org",
         "\u0418\u0432\u0430\u043d",
     ):

@@ -183,7 +183,9 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
         ask(book, gaussian(), period="2026-11-23")
 
 
-@pytest.mark.parametrize("name", ["Shop", "shop ", "s hop", "\uff53hop", "sh\u043ep"])
+@pytest.mark.parametrize(
+    "name", ["Shop", "shop ", "s hop", "\uff53hop", "s\u029cop", "\u0455\u04bb\u043e\u0440"]
+)
 def test_a_data_set_that_looks_like_another_is_refused(book, name):
     made = DataSet("shop", *ABOUT)
     book.add(made, by="officer")
@@ -192,6 +194,29 @@ def test_a_data_set_that_looks_like_another_is_refused(book, name):
     book.add(made, by="officer")
     book.add(replace(made, name="shop 2"), by="officer")
     assert verify_book(book)["lines"] == 3
+
+
+@pytest.mark.parametrize("name", ["sh\u043ep", "\ua4e2hop", "shop\u3164"])
+def test_a_data_set_whose_name_is_of_several_scripts_or_hidden_is_refused(book, name):
+    made = DataSet("shop", *ABOUT)
+    with pytest.raises(InputError, match=r"^dataset is .*be visible, and of one script"):
+        book.add(replace(made, name=name), by="officer")
+
+
+def test_digits_and_punctuation_tell_data_sets_apart(book):
+    names = (
+        "sales-1.1",
+        "sales-11",
+        "2024-1-12",
+        "2024-11-2",
+        "C",
+        "C++",
+        "Sch\u00fcler",
+        "Schuler",
+    )
+    for name in names:
+        book.add(DataSet(name, *ABOUT), by="officer")
+    assert verify_book(book)["lines"] == 1 + len(names)
 
 
 def test_names_that_are_wrong_or_taken(book):

@@ -199,6 +199,7 @@ def test_a_search_finds_the_best():
     assert found.certificate.guarantee.delta == 1e-5
 
 
+@pytest.mark.filterwarnings("ignore:the objective failed")
 @pytest.mark.parametrize("value", [0.0, math.nan], ids=["raises", "is no number"])
 @pytest.mark.parametrize("epsilon", [1.0, 12.0], ids=["hidden", "alone"])
 def test_an_objective_that_fails_is_one_in_the_middle(value, epsilon):
@@ -210,9 +211,34 @@ def test_an_objective_that_fails_is_one_in_the_middle(value, epsilon):
     about = {"space": BoxSpace(), "users": [value] * 60, "epsilon": epsilon, "seed": 0}
     found = optimise(failing, trust="shuffle", **about)
     middle = optimise(lambda point, record: 0.5, trust="shuffle", **about)
-    assert found.result == middle.result
+    assert found.result.to_dict() == middle.result.to_dict()
     with pytest.raises(InputError, match="objective is None"):
         optimise(None, trust="shuffle", **about)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 12.0], ids=["hidden", "alone"])
+def test_how_often_an_objective_failed_is_told_to_an_experimenter_or_the_owner(epsilon, recwarn):
+    about = {"space": BoxSpace(), "users": 20, "epsilon": epsilon, "trust": "shuffle"}
+    told = r"^the objective failed for 20 of 20 answers, which counted as the middle"
+    with pytest.warns(UserWarning, match=told):
+        optimise(lambda point: 1.0, seed=0, **about)
+    optimise(lambda point, record: 0.5, seed=0, **about)
+    found = optimise(lambda point: 1.0, float_noise=True, **about)
+    assert not recwarn.list
+    assert found.result.owner.summary == {"failed objectives": 20}
+    assert "failed" not in f"{found!r} {found.result.to_dict()} {found.certificate.to_dict()}"
+
+
+@pytest.mark.parametrize(
+    ("error", "ended", "words"),
+    [(SystemExit, InputError, "raised SystemExit"), (KeyboardInterrupt, KeyboardInterrupt, None)],
+)
+def test_an_objective_that_ends_the_process_ends_the_run(error, ended, words):
+    def ending(point, record):
+        raise error
+
+    with pytest.raises(ended, match=words):
+        optimise(ending, BoxSpace(), users=20, epsilon=1.0, trust="shuffle", seed=0)
 
 
 def test_that_an_answer_came_is_not_hidden_as_in_other_studies():
