@@ -175,7 +175,11 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
             "clipping": "fixed" if self.adaptive is None else "adaptive",
         }
         return self.recorded(
-            wanted, SubjectRecord(wanted.name, facts), (), {"noisy_rounds": len(self.ledger)}
+            wanted,
+            SubjectRecord(wanted.name, facts),
+            (),
+            {"noisy_rounds": len(self.ledger)},
+            declared=[each for each in self.ledger.plan.invocations if each.at == "update"],
         )
 
 

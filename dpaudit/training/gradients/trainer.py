@@ -311,6 +311,7 @@ class Trainer(LedgerTraining):
             self.findings(),
             {"noisy_steps": self.charged - self._own + self.taken},
             [each.at for each in self.declared] if alone else (),
+            declared=self.declared,
         )
 
     def _subject(self, name: str) -> SubjectRecord:
