@@ -217,8 +217,8 @@ class Training(LedgerTraining):
         declared = [one for each in self._optimizers for one in each.declared]
         summary = {"noisy_steps": steps}
         certificate = self.recorded(wanted, subject, own, summary, declared=declared)
-        of_others = any(each.rule in OF_OTHERS for each in certificate.findings)
-        if of_others or not any(each.severity is Severity.ERROR for each in own):
+        beside = any(each.rule in OF_OTHERS for each in certificate.findings)
+        if beside or not any(each.severity is Severity.ERROR for each in own):
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)
         return replace(certificate, findings=(*certificate.findings, *instead))

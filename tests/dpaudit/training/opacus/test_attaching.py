@@ -652,6 +652,20 @@ def test_steps_of_a_trainer_beside_opacus_are_told():
     assert certificate.verdict is Verdict.CERTIFIED
 
 
+def test_steps_that_opacus_took_before_a_trainer_at_its_label_are_not_observed():
+    ledger = Ledger(plan(), noise=FloatNoise())
+    model, optimizer, loader = private(poisson_sampling=False)
+    attach(optimizer, ledger, loader)
+    step(model, optimizer, next(iter(loader)))
+    w = {"w": torch.zeros(4, requires_grad=True)}
+    training = Trainer(lambda p, x: p["w"] @ x, w, rows().tensors[0], ledger, divisor=1)
+    assert len(list(training)) == STEPS - 1
+    certificate = certified(training)
+    found = {each.rule: each.severity for each in certificate.findings}
+    assert found["resumed-steps-not-observed"] is Severity.ERROR
+    assert certificate.verdict is Verdict.UNPROVEN
+
+
 def test_a_step_that_fails_in_its_noise_was_observed(monkeypatch):
     def broken(*_, **__):
         raise MemoryError
