@@ -7,8 +7,8 @@ unless a seed makes it an experiment, of which a certificate holds no journal.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dpaudit.accounting import AccountantName, compose
@@ -16,9 +16,25 @@ from dpaudit.base import validate
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, certify
 from dpaudit.certificate.checking import with_witness
-from dpaudit.ledger import Ledger, with_ledger
+from dpaudit.ledger import Entry, Ledger, with_ledger
+from dpaudit.mechanisms import Gaussian
+from dpaudit.plan import Invocation, TrustModel
+from dpaudit.training.declared import unobserved
 
 _found = FindingTable(__name__)
+
+
+OF_OTHERS = frozenset({"resumed-steps-not-observed", "steps-before"})
+"""Findings that there are steps in the ledger which this training did not take."""
+
+_OPACUS = "opacus "
+"""How the sampler of a step begins that opacus took."""
+
+
+def not_observed(label: str, steps: int, declared: Iterable[Invocation]) -> Finding:
+    """Return the finding on steps of a label whose batches opacus drew where nobody saw them."""
+    told = _found("resumed-steps-not-observed", label, earlier=steps)
+    return replace(told, severity=unobserved(declared))
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,8 @@ class LedgerTraining(ABC):
     """How a certificate calls it where nobody says a name."""
     not_covered: ClassVar[tuple[str, ...]]
     """Sentences of its certificate."""
+    observes_opacus: ClassVar[bool] = False
+    """Whether its own findings speak of the steps that opacus took at its labels."""
 
     def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
         """Return ε of the steps so far, for loggers and callbacks; fast with Rényi.
@@ -109,6 +127,8 @@ class LedgerTraining(ABC):
         own: Sequence[Finding],
         summary: dict[str, Any],
         labels: Sequence[str] = (),
+        *,
+        declared: Collection[Invocation] = (),
     ) -> Certificate:
         """Certify what the ledger's plan declares, with the record of what ran and what drew it.
 
@@ -118,6 +138,7 @@ class LedgerTraining(ABC):
             own: findings of the training, before those that are known besides.
             summary: results.
             labels: of invocations whose every release came from sums that were clipped here.
+            declared: the invocations of the training; the findings of its own speak of their steps.
 
         Raises:
             InputError: if δ is missing or invalid.
@@ -125,6 +146,7 @@ class LedgerTraining(ABC):
         seeded = self.ledger.seeded  # by a generator, whose seed nobody states
         found = [_found("training-seeded")] if seeded else []
         found += [_found("training-ended-early", sentence=each) for each in self.ledger.left()]
+        found += self._of_others({each.at for each in declared})
         made = certify(
             self.ledger.plan,
             subject=subject,
@@ -142,3 +164,32 @@ class LedgerTraining(ABC):
         if labels:
             run["training"] = {"labels": list(labels)}
         return with_ledger(made, self.ledger, run)
+
+    def _of_others(self, own: Collection[str]) -> Iterator[Finding]:
+        """Tell of steps in the ledger that the findings of this training do not speak of.
+
+        Two labels, of which each is trained by itself, would else pass for one training.
+        """
+        outside = dict[str, list[Invocation]]()
+        others = dict[str, list[Invocation]]()
+        for entry in self.ledger:
+            at = entry.invocation.at
+            label = at.partition(", ")[0]  # of its phases or epochs
+            if entry.sampler.startswith(_OPACUS):
+                if not (self.observes_opacus and at in own):
+                    outside.setdefault(label, []).append(entry.invocation)
+            elif at not in own and _is_on_batches(entry):
+                others.setdefault(label, []).append(entry.invocation)
+        for label, each in outside.items():
+            yield not_observed(label, len(each), each)
+        for label, each in others.items():
+            yield _found("steps-elsewhere", label, earlier=len(each))
+
+
+def _is_on_batches(entry: Entry) -> bool:
+    """Tell whether a training took it on a batch: a bounded query is none, nor is an answer."""
+    each = entry.invocation
+    if each.contribution is not None or each.trust is not TrustModel.CENTRAL:
+        return False
+    named = entry.unit is not None and entry.unit.startswith("batch ")
+    return isinstance(each.mechanism, Gaussian) and (each.sampling is not None or named)

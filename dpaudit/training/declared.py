@@ -6,14 +6,16 @@ Every kind of training reads its plan here, whatever library it trains with.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.base.fields import Checked, OpenProbability, Positive
+from dpaudit.base.finding_table import Severity
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
+from dpaudit.plan import FixedSizeSampling, Invocation, PoissonSampling, PrivacyUnit, TrustModel
 
 _FARTHEST = 100.0
 """Power of e by which a clip norm moves at most: by a small divisor noise may ask for any."""
@@ -52,6 +54,22 @@ def invocations_at(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
 def is_correlated(declared: tuple[Invocation, ...]) -> bool:
     """Tell whether noise is declared that is correlated over the steps."""
     return isinstance(declared[0].mechanism, Continual)
+
+
+def is_sampled(each: Invocation) -> bool:
+    """Tell whether less than all units take part, so that amplification is claimed."""
+    match each.sampling:
+        case PoissonSampling(rate=1.0) | None:
+            return False
+        case FixedSizeSampling(size=size, population=population):
+            return size < population
+    return True
+
+
+def unobserved(declared: Iterable[Invocation]) -> Severity:
+    """Return how much it weighs that nobody saw how batches were drawn."""
+    claimed = any(is_sampled(each) or each.releases > each.count for each in declared)
+    return Severity.ERROR if claimed else Severity.WARNING
 
 
 def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:

@@ -8,6 +8,7 @@ What clients measure besides is not asked for, or does not leave them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -175,27 +176,36 @@ class PrivateStrategy(LedgerTraining, Strategy):  # type: ignore[misc]
             "clipping": "fixed" if self.adaptive is None else "adaptive",
         }
         return self.recorded(
-            wanted, SubjectRecord(wanted.name, facts), (), {"noisy_rounds": len(self.ledger)}
+            wanted,
+            SubjectRecord(wanted.name, facts),
+            (),
+            {"noisy_rounds": len(self.ledger)},
+            declared=[each for each in self.ledger.plan.invocations if each.at == "update"],
         )
 
 
-def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
+def locally_private(
+    ledger: Ledger, clip_norm: float, *, weighted_by_key: str = "num-examples"
+) -> Callable[..., Any]:
     """Return a mod of a client: its update is clipped and gets noise before it leaves.
 
     Its reply follows from the message and that update alone: nothing else of what the app answers
-    leaves, and the only metric is ``num-examples``, which is 1. Only training is answered.
+    leaves, and the only metric is the weight of the update, which is 1. Only training is answered.
 
     Args:
         ledger: of the client, of a plan as ``update_plan(..., local=True)``.
         clip_norm: of the update.
+        weighted_by_key: what the server's strategy calls the weight of an update.
     """
+    validate.text(weighted_by_key=weighted_by_key)
     norm = validate.positive(clip_norm=clip_norm)
     _require_plan(ledger, local=True)
 
     def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
         if not message.metadata.message_type.startswith(MessageType.TRAIN):
             raise InputError("message must ask for training; nothing else is private here.")
-        begun = _only(message.content).copy()  # the app may write to it, and to the message
+        # The app may write to the message, to its record, and to each of the arrays there.
+        begun = copy.deepcopy(_only(message.content))
         (name,) = message.content.array_records
         answer = Message(RecordDict(), reply_to=message)
         start, failed = _flat(begun), InputError("the app fails; its client's own log says why.")
@@ -207,7 +217,7 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
             raise failed
         update = (model - start) / norm
         noisy = np.asarray(ledger.sum(update[None], at="update"), dtype=float)
-        equally = MetricRecord({"num-examples": 1.0})
+        equally = MetricRecord({weighted_by_key: 1.0})
         answer.content = RecordDict({name: _like(start + norm * noisy, begun), "metrics": equally})
         return answer
 

@@ -108,7 +108,8 @@ def _require_order(ledger: Ledger, declared: Sequence[Invocation], order: str) -
         if entry.invocation.at in labels and not (entry.unit or order).endswith(order):
             raise InputError(
                 f"the training began with {entry.unit!r:.80} and would go on with batches "
-                f"of{order}; a unit may be in one batch of an epoch, so keep seed and units."
+                f"of{order}; a unit may be in one batch of an epoch, so keep the seed, the units "
+                "and the version of dpaudit, or begin a new training with a new journal."
             )
 
 

@@ -96,8 +96,8 @@ class Trainer(LedgerTraining):
         divisor: of noisy sums.
         clip_norm: of the next step, where it follows; without ``adaptive`` it changes nothing.
         taken: steps of this process.
-        lost: steps that are charged, and came after the checkpoint that ``fit`` goes on from, so
-            that the parameters have nothing of them.
+        lost: steps that are charged, and are not among those of the checkpoint that ``fit`` goes on
+            from, so that the parameters have nothing of them.
         exceeded: whether the budget ended it.
 
     Raises:
@@ -297,7 +297,7 @@ class Trainer(LedgerTraining):
         unit = self.declared[0].unit
         found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
         if others := self.charged - self._own:
-            lost = f", of which {self.lost} came after a checkpoint and are lost" * bool(self.lost)
+            lost = f", of which {self.lost} are not in its checkpoint" * bool(self.lost)
             found.append(_found("steps-before", earlier=others, lost=lost))
         return tuple(found)
 
@@ -311,6 +311,7 @@ class Trainer(LedgerTraining):
             self.findings(),
             {"noisy_steps": self.charged - self._own + self.taken},
             [each.at for each in self.declared] if alone else (),
+            declared=self.declared,
         )
 
     def _subject(self, name: str) -> SubjectRecord:
@@ -437,6 +438,7 @@ class _Checkpoint:
         self._states = {"optimizer": optimizer}
         if scheduler is not None:
             self._states["scheduler"] = scheduler
+        self._before = 0  # steps that the parameters have of earlier trainers
         if _is_there(self._path):
             self._read()
         elif trainer.charged:
@@ -457,7 +459,7 @@ class _Checkpoint:
         held = {name: each.state_dict() for name, each in self._states.items()}
         held["parameters"] = {name: each.detach() for name, each in trainer.parameters.items()}
         held["after"], held["clip_norm"] = self._journal.head, trainer.clip_norm
-        held["steps"] = trainer.charged - trainer.lost
+        held["steps"] = self._before + trainer.taken
         held["labels"] = [each.at for each in trainer.declared]
         try:
             torch.save(held, content)
@@ -531,12 +533,13 @@ class _Checkpoint:
             for name, parameter in trainer.parameters.items():
                 parameter.copy_(held["parameters"][name])
         # One of an older version does not say how many steps it has.
-        trainer.lost = trainer.charged - held.get("steps", trainer.charged)
+        self._before = held.get("steps", trainer.charged)
+        trainer.lost = trainer.charged - self._before
         if trainer.lost:
             warnings.warn(
-                f"{trainer.charged} steps are charged, and {trainer.lost} of them are lost: they "
-                f"came after the checkpoint {files.shown(self._path)}, which a smaller every "
-                "writes more often.",
+                f"{trainer.charged} steps are charged, and {trainer.lost} of them are lost: the "
+                f"checkpoint {files.shown(self._path)} does not have them; a smaller every writes "
+                "it more often.",
                 stacklevel=4,
             )
 

@@ -43,7 +43,7 @@ from dpaudit.certificate import Certificate, Finding, Severity, SubjectRecord
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 from dpaudit.project.own_files import combined_hash, is_of_author, own_files
-from dpaudit.training.certifying import LedgerTraining, Wanted
+from dpaudit.training.certifying import OF_OTHERS, LedgerTraining, Wanted
 from dpaudit.training.declared import invocations_at, is_correlated, require_unit
 from dpaudit.training.opacus.batches import watch
 from dpaudit.training.opacus.clipping import GhostSums
@@ -139,6 +139,7 @@ class Training(LedgerTraining):
 
     usual_name = "opacus training"
     not_covered = NOT_COVERED
+    observes_opacus = True
 
     def __init__(self, ledger: Ledger, remote: RemoteLedger | None = None) -> None:
         self.ledger = ledger
@@ -213,8 +214,11 @@ class Training(LedgerTraining):
         facts = {each.label: each.configuration() for each in self._optimizers}
         subject = SubjectRecord(wanted.name, facts, *self._code)
         steps = max(self._charged(), len(self.steps))
-        certificate = self.recorded(wanted, subject, own, {"noisy_steps": steps})
-        if not any(each.severity is Severity.ERROR for each in own):
+        declared = [one for each in self._optimizers for one in each.declared]
+        summary = {"noisy_steps": steps}
+        certificate = self.recorded(wanted, subject, own, summary, declared=declared)
+        beside = any(each.rule in OF_OTHERS for each in certificate.findings)
+        if beside or not any(each.severity is Severity.ERROR for each in own):
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)
         return replace(certificate, findings=(*certificate.findings, *instead))

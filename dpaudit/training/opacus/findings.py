@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 
 from dpaudit.accounting import Guarantee, guarantee
 from dpaudit.base.finding_table import FindingTable
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
 from dpaudit.plan import (
     AddRemove,
-    FixedSizeSampling,
     Invocation,
     Plan,
     PoissonSampling,
     TruncatedPoissonSampling,
 )
 from dpaudit.plan.dp_sgd import Batching
+from dpaudit.training.certifying import not_observed
+from dpaudit.training.declared import is_sampled, unobserved
 from dpaudit.training.opacus.batches import FALSE_ALARM, BatchStream
 from dpaudit.training.opacus.step import ObservedStep
 
@@ -64,13 +65,12 @@ def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
     if optimizer.writes.found:
         yield _found("parameters-written-elsewhere", optimizer.label)
     if earlier := unseen(optimizer):
-        told = _found("resumed-steps-not-observed", optimizer.label, earlier=earlier)
-        yield replace(told, severity=_unobserved(optimizer.declared))
+        yield not_observed(optimizer.label, earlier, optimizer.declared)
 
 
 def unseen(optimizer: ObservedOptimizer) -> int:
     """Count the ledger's steps of an earlier process: it knows that they happened, not how."""
-    return max(0, optimizer.charged() - len(optimizer.steps))
+    return max(0, optimizer.charged() - len(optimizer.steps) - optimizer.failed)
 
 
 def batch_findings(
@@ -83,7 +83,7 @@ def batch_findings(
     if not steps:
         return []
     unknown = partial(_found, "sampling-not-observed", label)
-    severity = _unobserved(declared)
+    severity = unobserved(declared)
     if stream is None:
         return [replace(unknown(what="No loader was attached"), severity=severity)]
     if stream.repeats:
@@ -95,26 +95,10 @@ def batch_findings(
     return [*dict.fromkeys(found), *_irregular(label, stream, len(steps))]
 
 
-def _unobserved(declared: Sequence[Invocation]) -> Severity:
-    """Return how much it weighs that nobody saw how batches were drawn."""
-    claimed = any(_sampled(each) or each.releases > each.count for each in declared)
-    return Severity.ERROR if claimed else Severity.WARNING
-
-
-def _sampled(each: Invocation) -> bool:
-    """Tell whether less than all units take part, so that amplification is claimed."""
-    match each.sampling:
-        case PoissonSampling(rate=1.0) | None:
-            return False
-        case FixedSizeSampling(size=size, population=population):
-            return size < population
-    return True
-
-
 def _against(label: str, each: Invocation, stream: BatchStream) -> Iterator[Finding]:
     """Yield one declared invocation against a loader whose scheme is known."""
     batching, disjoint = stream.batching, stream.batching is Batching.DISJOINT
-    if not _sampled(each):
+    if not is_sampled(each):
         whole = batching is Batching.POISSON or stream.per_epoch == 1
         if each.releases > each.count:
             if not disjoint:

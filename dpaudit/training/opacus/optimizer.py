@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,7 @@ class ObservedOptimizer:
         sampler: what draws the noise.
         disjoint: whether the plan declares disjoint batches: more releases than touch one unit.
         steps: the noisy steps that happened.
+        failed: how many steps were charged and failed while their noise was drawn.
         writes: who writes to the parameters.
         randomness: states of the generator that the noise comes from.
     """
@@ -100,6 +102,7 @@ class ObservedOptimizer:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
         self.public_divisor = divisor
         self.steps: list[ObservedStep] = []
+        self.failed = 0
         self.disjoint = any(each.releases > each.count for each in declared)
         self._optimizer, self._ledger = optimizer, ledger
         self._ran = Counter({each.at: charged[each.at] for each in declared})
@@ -232,8 +235,13 @@ class ObservedOptimizer:
 
     def _release(self, ready: Ready) -> None:
         """Go through the ledger's door."""
-        at = ready.invocation.at
-        self._ledger.observe(ready.mechanism, self._noise, unit=ready.unit, at=at)
+        at, before = ready.invocation.at, len(self._ledger)
+        try:
+            self._ledger.observe(ready.mechanism, self._noise, unit=ready.unit, at=at)
+        except BaseException:
+            since = islice(self._ledger, before, None)
+            self.failed += any(entry.invocation.at == at for entry in since)
+            raise
         self._note(ready)
 
     def _note(self, ready: Ready) -> None:

@@ -13,7 +13,16 @@ import pytest
 pytest.importorskip("flwr")
 
 from flower_grid import MemoryGrid, failing, identify
-from flwr.app import ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import (
     Bulyan,
@@ -367,6 +376,42 @@ def test_a_reply_under_local_noise_has_no_name_of_the_clients_own():
     assert list(reply.content["model"]) == list(zero())
     assert dict(reply.content["metrics"]) == {"num-examples": 1.0}
     assert reply.metadata.reply_to_message_id == "1"
+
+
+def answered(train, **settings):
+    """The reply of a client with local noise, whose app is given."""
+    held = ledger(update_plan(1.0, 1, local=True))
+    app = ClientApp(mods=[locally_private(held, 1.0, **settings)])
+    app.train()(train)
+    message = Message(RecordDict({"arrays": zero()}), dst_node_id=1, message_type="train")
+    message.metadata.__dict__["_message_id"] = "1"
+    return app(message, Context(1, 2, {}, RecordDict(), {}))
+
+
+def test_an_app_that_writes_to_an_array_in_place_changes_nothing_of_its_reply():
+    def train(message, context):
+        content = RecordDict({"arrays": zero()})
+        for each in message.content["arrays"].values():
+            each.data = Array(np.zeros((3, 1), dtype=np.float16)).data  # as many as it has rows
+            each.shape, each.dtype = (3, 1), "float16"
+        return Message(content, reply_to=message)
+
+    made = answered(train).content["arrays"].to_numpy_ndarrays()
+    wanted = zero().to_numpy_ndarrays()
+    assert [(x.shape, x.dtype) for x in made] == [(x.shape, x.dtype) for x in wanted]
+
+
+def test_a_reply_under_local_noise_weighs_as_the_strategy_calls_it():
+    def train(message, context):
+        metrics = MetricRecord({"samples": 7, "num-examples": 7})
+        return Message(RecordDict({"arrays": zero(), "metrics": metrics}), reply_to=message)
+
+    reply = answered(train, weighted_by_key="samples")
+    assert dict(reply.content["metrics"]) == {"samples": 1.0}
+    arrays, _ = FedAvg(weighted_by_key="samples").aggregate_train(1, [reply])
+    assert flat(arrays) == pytest.approx(flat(reply.content["arrays"]))
+    with pytest.raises(InputError, match="weighted_by_key is 5"):
+        answered(train, weighted_by_key=5)
 
 
 # -- what Flower's own do ----------------------------------------------------------------------

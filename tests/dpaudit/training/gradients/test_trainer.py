@@ -14,6 +14,7 @@ from scipy import stats
 from dpaudit import (
     BudgetExceededError,
     ContinualGaussian,
+    Contribution,
     FloatNoise,
     Gaussian,
     InputError,
@@ -381,7 +382,7 @@ def test_a_training_goes_on_from_its_journal_and_its_checkpoint(tmp_path):
     certificate = made.certificate(1e-5)
     assert "training" not in certificate.run  # of the earlier steps nobody knows
     before = next(each for each in certificate.findings if each.rule == "steps-before")
-    assert before.message.startswith("7 steps were taken by another trainer, of which 1 ")
+    assert "7 steps that this trainer did not finish, of which 1 are not in" in before.message
     certificate.save(tmp_path / "certificate.json")
     verify_file(tmp_path / "certificate.json", ledger=journal)
     assert certificate.run["ledger"]["entries"] == 10  # the step too that was cut off
@@ -680,8 +681,83 @@ def test_steps_of_another_trainer_are_told_also_where_it_began_later():
     for trainer, others in ((one, 5), (two, 1)):
         certificate = trainer.certificate(delta=1e-5)
         told = next(each for each in certificate.findings if each.rule == "steps-before")
-        assert told.message.startswith(f"{others} steps were taken by another trainer")
+        assert f"{others} steps that this trainer did not finish." in told.message
         assert certificate.run["summary"]["noisy_steps"] == 6
+
+
+def steps_before(made):
+    """Where steps of others are told, and what is said of them."""
+    found = made.certificate(delta=1e-5).findings
+    return {each.at: each.message for each in found if each.rule == "steps-before"}
+
+
+@pytest.mark.parametrize("kind", ["disjoint", "poisson"])
+def test_steps_of_another_trainer_at_another_label_are_told(kind):
+    settings = {"batching": "disjoint"} if kind == "disjoint" else {"sample_rate": 0.5}
+    epochs = {"epochs": 1} if kind == "disjoint" else {}
+    one, two = (
+        Plan.dp_sgd(noise_multiplier=1.0, steps=3, at=at, unit="row", **epochs, **settings)
+        for at in "ab"
+    )
+    about = (PrivacyUnit("row"), one.invocations[0].relation, TrustModel.CENTRAL)
+    other = Invocation(Gaussian(5.0), 1.0, *about, at="mean")
+    count = Invocation.bounded(Gaussian(5.0), Contribution(1.0), *about, at="count")
+    ledger = Ledger(Plan.of(*one.invocations, *two.invocations, other, count), noise=FloatNoise())
+    ledger.count(3, at="count")
+    ledger.release(Gaussian(5.0), 1.0, at="mean")
+    first = Trainer(direct, weights(), torch.eye(3), ledger, at="a", divisor=1)
+    second = Trainer(direct, weights(), torch.eye(3), ledger, at="b", divisor=1)
+    assert len(list(first)) == 3
+    next(second)
+    ledger.close()
+    assert list(steps_before(first)) == ["b"]
+    told = steps_before(second)
+    assert list(told) == ["a"]
+    assert told["a"].startswith("The ledger counts 3 releases on batches that this training did")
+
+
+def test_a_step_that_failed_in_its_noise_is_told_as_one_that_was_not_finished(monkeypatch):
+    ledger = Ledger(POISSON, noise=FloatNoise())
+    made = Trainer(direct, weights(), torch.eye(3), ledger)
+    next(made)
+
+    def broken(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.noise, "release", broken, raising=False)
+        with pytest.raises(MemoryError):
+            next(made)
+    ledger.close()
+    (told,) = steps_before(made).values()
+    assert told.startswith("The ledger counts 1 steps that this trainer did not finish. If another")
+
+
+def test_a_checkpoint_has_the_steps_of_its_own_trainer_alone(tmp_path):
+    journal, kept = tmp_path / "steps.jsonl", tmp_path / "kept.pt"
+    ledger = Ledger(POISSON, noise=FloatNoise(), journal=journal)
+    beside = Trainer(direct, weights(), torch.eye(3), ledger)
+
+    class Beside(torch.optim.SGD):
+        taken = 0
+
+        def step(self, *given):
+            super().step(*given)
+            self.taken += 1
+            if self.taken == 3:
+                raise KeyboardInterrupt
+            next(beside)
+
+    w = weights()
+    given = {"checkpoint": kept, "every": 1}
+    with pytest.raises(KeyboardInterrupt), ledger:
+        fit(direct, w, torch.eye(3), ledger, optimizer=Beside(w.values(), lr=1.0), **given)
+    ledger = Ledger.resume(journal, noise=FloatNoise())
+    w = weights()
+    optimizer = torch.optim.SGD(w.values(), lr=1.0)
+    with pytest.warns(UserWarning, match="5 steps are charged, and 3 of them are lost"):
+        made = fit(direct, w, torch.eye(3), ledger, optimizer=optimizer, **given)
+    assert (made.taken, made.lost) == (1, 3)  # the third own one, and two of the other trainer
 
 
 def test_a_checkpoint_is_there_once_steps_are_charged_and_of_the_same_label(tmp_path):
@@ -712,7 +788,7 @@ def test_the_order_of_batches_is_in_the_journal(tmp_path, seed, rows):
     next(Trainer(direct, weights(), torch.ones(6, 3), ledger))
     ledger.journal.release()
     ledger = Ledger.resume(journal, noise=FloatNoise())
-    with pytest.raises(InputError, match="may be in one batch of an epoch, so keep seed and"):
+    with pytest.raises(InputError, match="so keep the seed, the units and the version"):
         next(Trainer(direct, weights(), torch.ones(rows, 3), ledger, seed=seed))
     assert len(ledger) == 1
     assert len(list(Trainer(direct, weights(), torch.ones(6, 3), ledger))) == 5

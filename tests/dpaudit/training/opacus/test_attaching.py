@@ -23,14 +23,21 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import (
+    AddRemove,
     BudgetExceededError,
     ClosedLedgerError,
+    Contribution,
+    FloatNoise,
+    Gaussian,
     InputError,
+    Invocation,
     Ledger,
     Plan,
     PlanMismatchError,
+    PrivacyUnit,
     Severity,
     TamperedError,
+    TrustModel,
     Verdict,
     ZeroOut,
     guarantee,
@@ -39,6 +46,7 @@ from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.certificate import load_certificate, verify
 from dpaudit.ledger import read_journal
+from dpaudit.training import Trainer
 from dpaudit.training.opacus import attach
 from dpaudit.training.opacus.batches import BatchStream
 from dpaudit.workflow.verifying import require_journal
@@ -577,6 +585,107 @@ def test_steps_that_this_process_did_not_see_are_a_loader_that_nobody_saw(
     assert certificate.verdict is (Verdict.UNPROVEN if unproven else Verdict.CERTIFIED)
     assert "proved-instead" not in {each.rule for each in certificate.findings}
     verify(certificate)
+
+
+def two_labels(**settings):
+    first, second = (plan(epochs=1, at=at, **settings) for at in "ab")
+    return Plan.of(*first.invocations, *second.invocations)
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+@pytest.mark.parametrize("poisson", [True, False])
+def test_steps_at_a_label_that_nobody_attached_are_not_observed(tmp_path, resumed, poisson):
+    path = tmp_path / "ledger.jsonl"
+    model, optimizer, loader = private(poisson_sampling=False)
+    ledger = Ledger(two_labels(), journal=path)
+    attach(optimizer, ledger, loader, at="a")
+    train(model, optimizer, loader)
+    if resumed:
+        ledger.journal.release()
+        ledger = Ledger.resume(path)
+        model, optimizer, loader = private(poisson_sampling=poisson)
+        training = attach(optimizer, ledger, loader, at="b", expected_batch_size=BATCH)
+        step(model, optimizer, next(iter(loader)))
+    else:
+        data, model = rows(), nn.Linear(4, 2)
+
+        def loss(parameters, example):
+            x, y = example
+            return cross_entropy(torch.func.functional_call(model, parameters, (x,)), y)
+
+        training = Trainer(loss, model, data, ledger, at="b", divisor=BATCH)
+        next(training)
+    ledger.close()
+    certificate = certified(training)
+    (told,) = [x for x in certificate.findings if x.rule == "resumed-steps-not-observed"]
+    assert (told.severity, told.at) == (Severity.ERROR, "a")
+    assert f"{STEPS} steps that opacus took" in told.message
+    assert certificate.verdict is Verdict.UNPROVEN
+    assert "proved-instead" not in {each.rule for each in certificate.findings}
+
+
+def test_one_training_of_two_labels_and_a_query_tells_of_no_others():
+    about = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+    count = Invocation.bounded(Gaussian(5.0), Contribution(1.0), *about, at="count")
+    declared = Plan.of(*two_labels(unit="row").invocations, count)
+    ledger = Ledger(declared, noise=FloatNoise())
+    ledger.count(3, at="count")
+    for at in "ab":
+        model, optimizer, loader = private()
+        training = attach(optimizer, ledger, loader, at=at, expected_batch_size=BATCH)
+        train(model, optimizer, loader)
+    found = {each.rule for each in certified(training).findings}
+    assert not {"resumed-steps-not-observed", "steps-before"} & found
+
+
+def test_steps_of_a_trainer_beside_opacus_are_told():
+    ledger = Ledger(two_labels(), noise=FloatNoise())
+    model, optimizer, loader = private()
+    training = attach(optimizer, ledger, loader, at="b", expected_batch_size=BATCH)
+    train(model, optimizer, loader)
+    w = {"w": torch.zeros(4, requires_grad=True)}
+    data = rows().tensors[0]
+    assert len(list(Trainer(lambda p, x: p["w"] @ x, w, data, ledger, at="a", divisor=1))) == STEPS
+    certificate = certified(training)
+    (told,) = [x for x in certificate.findings if x.rule == "steps-before"]
+    assert (told.severity, told.at) == (Severity.NOTE, "a")
+    assert certificate.verdict is Verdict.CERTIFIED
+
+
+def test_steps_that_opacus_took_before_a_trainer_at_its_label_are_not_observed():
+    ledger = Ledger(plan(), noise=FloatNoise())
+    model, optimizer, loader = private(poisson_sampling=False)
+    attach(optimizer, ledger, loader)
+    step(model, optimizer, next(iter(loader)))
+    w = {"w": torch.zeros(4, requires_grad=True)}
+    training = Trainer(lambda p, x: p["w"] @ x, w, rows().tensors[0], ledger, divisor=1)
+    assert len(list(training)) == STEPS - 1
+    certificate = certified(training)
+    found = {each.rule: each.severity for each in certificate.findings}
+    assert found["resumed-steps-not-observed"] is Severity.ERROR
+    assert certificate.verdict is Verdict.UNPROVEN
+
+
+def test_a_step_that_fails_in_its_noise_was_observed(monkeypatch):
+    def broken(*_, **__):
+        raise MemoryError
+
+    model, optimizer, loader = private()
+    ledger = Ledger(plan())
+    training = attach(optimizer, ledger, loader, expected_batch_size=BATCH)
+    for number, batch in enumerate(loader, start=1):
+        if number < STEPS:
+            step(model, optimizer, batch)
+            continue
+        with monkeypatch.context() as patch:
+            patch.setattr(opacus_optimizer, "_generate_noise", broken)
+            with pytest.raises(MemoryError):
+                step(model, optimizer, batch)
+    assert (len(ledger), len(training.steps)) == (STEPS, STEPS - 1)
+    with pytest.raises(PlanMismatchError):  # it was refused, and failed in no noise
+        step(model, optimizer, batch)
+    assert verdict(training) is Verdict.CERTIFIED
+    assert "resumed-steps-not-observed" not in rules(training)
 
 
 def test_what_is_proved_instead_leaves_no_step_of_an_earlier_process_out(tmp_path):
