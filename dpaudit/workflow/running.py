@@ -620,15 +620,10 @@ def _new_path(folder: Path, name: str) -> Iterator[Path]:
     path, private = folder / name, (folder / OWNER).parent
     made = [each for each in (private, folder, *folder.parents) if not each.exists()]
     try:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                raise InputError(f"{files.shown(path)} exists already; {_ANOTHER}")
-            private.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"output {files.shown(Path(error.filename))} cannot be made: {error.strerror}."
-            ) from None
+        _make(folder)
+        if path.exists():
+            raise InputError(f"{files.shown(path)} exists already; {_ANOTHER}")
+        _make(private, mode=0o700)
         if private not in made and (private.is_symlink() or not _is_closed(private)):
             raise InputError(f"{files.shown(private)} exists, and is open to others; {_ANOTHER}")
         yield path
@@ -637,6 +632,15 @@ def _new_path(folder: Path, name: str) -> Iterator[Path]:
             for each in made:
                 each.rmdir()
         raise
+
+
+def _make(folder: Path, mode: int = 0o777) -> None:
+    try:
+        folder.mkdir(mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"output {files.shown(folder)} cannot be made: {error.strerror}."
+        ) from None
 
 
 def _is_closed(folder: Path) -> bool:

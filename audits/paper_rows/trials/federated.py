@@ -117,8 +117,8 @@ def _rates(setting: Setting) -> list[tuple[str, Algorithm]]:
 
 
 def _multipliers(setting: Setting) -> list[tuple[str, Algorithm]]:
-    return [(f"z = {z:g}", replace(setting.private, noise_multiplier=z))
-            for z in setting.multipliers]  # fmt: skip
+    private = setting.private
+    return [(f"z = {z:g}", replace(private, noise_multiplier=z)) for z in setting.multipliers]
 
 
 def _non_private(private: DPFTSDE, regions: tuple[int, ...]) -> list[tuple[str, Algorithm]]:

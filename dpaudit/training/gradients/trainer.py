@@ -287,16 +287,16 @@ class Trainer(LedgerTraining):
         return sum(entry.invocation.at in labels for entry in self.ledger)
 
     @property
-    def _own(self) -> int:
-        """Steps among these that this trainer has taken."""
-        return self.taken if self._stream is None else 1
+    def _others(self) -> int:
+        """Steps among these that this trainer did not finish."""
+        return self.charged - (self.taken if self._stream is None else 1)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what a reader of the certificate must know of this training."""
         dtype = str(self._sums.dtype).removeprefix("torch.")
         unit = self.declared[0].unit
         found = [_found("gradients-in-floats", dtype=dtype, unit=unit, chunk=self._sums.chunk)]
-        if others := self.charged - self._own:
+        if others := self._others:
             lost = f", of which {self.lost} are not in its checkpoint" * bool(self.lost)
             found.append(_found("steps-before", earlier=others, lost=lost))
         return tuple(found)
@@ -304,13 +304,13 @@ class Trainer(LedgerTraining):
     def _certified(self, wanted: Wanted) -> Certificate:
         if not (self.ledger.closed or self.exceeded):
             self.ledger.check()
-        alone = self.charged == self._own
+        others = self._others
         return self.recorded(
             wanted,
             self._subject(wanted.name),
             self.findings(),
-            {"noisy_steps": self.charged - self._own + self.taken},
-            [each.at for each in self.declared] if alone else (),
+            {"noisy_steps": others + self.taken},
+            () if others else [each.at for each in self.declared],
             declared=self.declared,
         )
 
